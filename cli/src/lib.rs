@@ -1,0 +1,1 @@
+//! ecp: one binary for the whole control plane.

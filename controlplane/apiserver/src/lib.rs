@@ -1,0 +1,1 @@
+//! Kubernetes API machinery over store, schema and patch, keyed by logical cluster.

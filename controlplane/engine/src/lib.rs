@@ -1,0 +1,1 @@
+//! Hosts the composite resource engine on any Kubernetes API.

@@ -1,0 +1,73 @@
+//! The RunFunction protocol on the wire: the plain types of [`ecp_xr::function`] to protobuf and
+//! back, and the two ways to run a function: in process and over gRPC.
+//!
+//! Invariant: knows no Kubernetes client and no particular function.
+//!
+//! Entry points: [`FunctionRunner`], [`InProcess`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ecp_xr::function::{Request, Response};
+
+/// Why a function did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No function of that name is installed.
+    #[error("function {0:?} is not installed")]
+    NotFound(String),
+    /// It cannot be reached, or broke off.
+    #[error("cannot run function {name:?}: {reason}")]
+    Transport {
+        /// Function name.
+        name: String,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+/// Runs composition functions by the name that `functionRef.name` gives.
+#[async_trait]
+pub trait FunctionRunner: Send + Sync + fmt::Debug + 'static {
+    /// Runs one function once. The requirements loop is the caller's.
+    ///
+    /// # Errors
+    /// See [`RunError`]; a fatal result of the function is an `Ok` response.
+    async fn run(&self, name: &str, request: Request) -> Result<Response, RunError>;
+}
+
+/// A function as a plain Rust function.
+pub type PlainFunction = Arc<dyn Fn(Request) -> Response + Send + Sync>;
+
+/// Functions that run in this process.
+#[derive(Clone, Default)]
+pub struct InProcess {
+    functions: BTreeMap<String, PlainFunction>,
+}
+
+impl InProcess {
+    /// The same set with one more function.
+    pub fn with(mut self, name: &str, function: PlainFunction) -> Self {
+        self.functions.insert(name.into(), function);
+        self
+    }
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.functions.keys()).finish()
+    }
+}
+
+#[async_trait]
+impl FunctionRunner for InProcess {
+    async fn run(&self, name: &str, request: Request) -> Result<Response, RunError> {
+        let function = self
+            .functions
+            .get(name)
+            .ok_or_else(|| RunError::NotFound(name.to_owned()))?;
+        Ok(function(request))
+    }
+}

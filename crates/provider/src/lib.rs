@@ -1,0 +1,1 @@
+//! The managed resource runtime: what crossplane-runtime is to Go.

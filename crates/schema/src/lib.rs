@@ -1,0 +1,18 @@
+//! Structural schemas: compile, validate, default, prune.
+//!
+//! A [`Structural`] is made from a CRD version's `openAPIV3Schema`. It is immutable and cheap to
+//! share: one compiled schema serves every logical cluster that has the same text.
+//!
+//! Invariant: pure. No I/O, no clock, no `kube`, no `k8s-openapi`.
+//!
+//! Entry points: [`Structural::compile`], [`from_type`].
+
+mod error;
+mod generate;
+mod node;
+mod structural;
+
+pub use error::{FieldError, FieldErrorKind};
+pub use generate::from_type;
+pub use node::{ListType, MapType, Node, NodeType};
+pub use structural::Structural;

@@ -1,0 +1,1 @@
+//! The SECA REST API over composite resources.

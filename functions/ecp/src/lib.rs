@@ -1,0 +1,1 @@
+//! The composition function: SECA resources to managed resources of one cloud.

@@ -1,0 +1,1 @@
+//! What is installed: manifests of packages, and the compositions they hold.

@@ -1,0 +1,1 @@
+//! Managed resources that every cloud needs: workspace namespaces.

@@ -1,0 +1,1 @@
+//! The reference cloud: no credentials; tunable delay, failure and drift.

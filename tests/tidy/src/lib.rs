@@ -1,0 +1,1 @@
+//! Repository rules as tests.

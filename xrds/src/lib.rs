@@ -1,0 +1,1 @@
+//! The SECA domain as Rust types, and the XRDs generated from them.
