@@ -1,1 +1,3 @@
 //! Kubernetes API machinery over store, schema and patch, keyed by logical cluster.
+
+pub mod pki;
