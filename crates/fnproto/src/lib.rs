@@ -3,7 +3,13 @@
 //!
 //! Invariant: knows no Kubernetes client and no particular function.
 //!
-//! Entry points: [`FunctionRunner`], [`InProcess`].
+//! Entry points: [`FunctionRunner`], [`InProcess`], [`GrpcRunner`]; [`to_plain`] and [`from_plain`]
+//! for the side that serves.
+
+mod convert;
+mod grpc;
+mod json;
+pub mod limits;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +17,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ecp_xr::function::{Request, Response};
+
+pub use convert::{from_plain, from_plain_for, to_plain};
+pub use grpc::{GrpcConfig, GrpcRunner, Transport};
+pub use json::{map_to_struct, struct_to_map, value_to_struct};
 
 /// Why a function did not answer.
 #[derive(Debug, thiserror::Error)]
