@@ -103,13 +103,16 @@ pub enum CommitError {
         /// What is there now.
         current: Option<Entry>,
     },
+    /// Two operations of the commit name one key.
+    #[error("commit names {0} twice")]
+    DuplicateKey(Arc<str>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Why the store could not answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The revision has been compacted away.
     #[error("revision {requested} is compacted, the oldest is {oldest}")]

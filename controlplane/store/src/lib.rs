@@ -9,6 +9,14 @@
 //! Entry points: [`Store`], [`MemoryStore`], [`EmbeddedStore`].
 
 mod api;
+mod embedded;
+mod limits;
+mod memory;
+mod state;
+mod watch;
+
+pub use embedded::EmbeddedStore;
+pub use memory::MemoryStore;
 
 pub use api::{
     CommitError, Committed, Entry, Event, EventKind, Expect, ListRequest, ListResponse, Op,

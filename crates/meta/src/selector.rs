@@ -64,7 +64,7 @@ impl LabelSelector {
             return Err(fail("too long"));
         }
         let mut requirements = Vec::new();
-        for term in split_outside_parentheses(text).map_err(|e| fail(e))? {
+        for term in split_outside_parentheses(text).map_err(&fail)? {
             if requirements.len() == SELECTOR_TERMS_MAX {
                 return Err(fail("too many requirements"));
             }
