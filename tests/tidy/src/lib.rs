@@ -1,1 +1,1 @@
-//! Repository rules as tests.
+//! Repository rules as tests: see `tests/`.
