@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::number;
+
 /// What is wrong with a field. Names and texts are those of apimachinery's `field.ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
@@ -30,11 +32,25 @@ impl FieldErrorKind {
     pub fn cause(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
-            Self::Invalid | Self::TooLong | Self::TooMany => "FieldValueInvalid",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
+        }
+    }
+
+    /// Whether messages show the value (apimachinery `Error.ErrorBody`).
+    fn shows_value(self) -> bool {
+        match self {
+            Self::Required | Self::Forbidden | Self::TooLong => false,
+            Self::Invalid
+            | Self::TypeInvalid
+            | Self::NotSupported
+            | Self::Duplicate
+            | Self::TooMany => true,
         }
     }
 
@@ -84,16 +100,15 @@ impl FieldError {
     /// The message without the field: `Invalid value: 3: must be ...`.
     pub fn body(&self) -> String {
         let mut text = self.kind.text().to_owned();
-        if let Some(value) = &self.value {
+        if let Some(value) = self.value.as_ref().filter(|_| self.kind.shows_value()) {
+            text.push_str(": ");
             match value {
-                Value::Object(_) | Value::Array(_) => text.push_str(": "),
-                _ => text.push_str(&format!(": {value}")),
+                Value::Number(number) => text.push_str(&number::show(number)),
+                value => text.push_str(&value.to_string()),
             }
         }
         if !self.detail.is_empty() {
-            if !text.ends_with(": ") {
-                text.push_str(": ");
-            }
+            text.push_str(": ");
             text.push_str(&self.detail);
         }
         text
@@ -107,3 +122,44 @@ impl fmt::Display for FieldError {
 }
 
 impl std::error::Error for FieldError {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn messages_show_values_as_apimachinery_does() {
+        use FieldErrorKind as K;
+        let case = |kind, value: Option<Value>, detail: &str| {
+            let error = FieldError::new(kind, "spec.x", detail);
+            match value {
+                Some(value) => error.with_value(value).to_string(),
+                None => error.to_string(),
+            }
+        };
+        assert_eq!(case(K::Required, None, ""), "spec.x: Required value");
+        assert_eq!(
+            case(K::Required, Some(json!("")), "must be set"),
+            "spec.x: Required value: must be set"
+        );
+        assert_eq!(
+            case(K::Invalid, Some(json!("a\"b")), "bad"),
+            r#"spec.x: Invalid value: "a\"b": bad"#
+        );
+        assert_eq!(
+            case(K::Invalid, Some(json!(1e6)), "bad"),
+            "spec.x: Invalid value: 1e+06: bad"
+        );
+        assert_eq!(case(K::Invalid, None, "bad"), "spec.x: Invalid value: bad");
+        assert_eq!(
+            case(K::Duplicate, Some(json!({"name": "a"})), ""),
+            r#"spec.x: Duplicate value: {"name":"a"}"#
+        );
+        assert_eq!(
+            case(K::TooMany, Some(json!(3)), "must have at most 2 items"),
+            "spec.x: Too many: 3: must have at most 2 items"
+        );
+    }
+}

@@ -7,11 +7,28 @@
 //!
 //! Entry points: [`Structural::compile`], [`from_type`].
 
+mod checks;
+mod compile;
+mod defaults;
 mod error;
+mod evaluate;
+mod format;
 mod generate;
+mod junctor;
+mod keywords;
+mod limits;
+mod listtype;
 mod node;
+mod number;
+mod path;
+mod prune;
+mod rule;
+mod rules;
 mod structural;
+mod structure;
+mod validate;
 
+pub use checks::Checks;
 pub use error::{FieldError, FieldErrorKind};
 pub use generate::from_type;
 pub use node::{ListType, MapType, Node, NodeType};

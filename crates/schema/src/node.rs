@@ -1,8 +1,11 @@
 //! The compiled form of one schema node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
+
+use crate::checks::Checks;
 
 /// One node of a structural schema.
 ///
@@ -34,6 +37,20 @@ pub struct Node {
     pub list_map_keys: Vec<String>,
     /// `x-kubernetes-map-type`.
     pub map_type: MapType,
+    /// Value validations, where the node or anything below it has some.
+    pub checks: Option<Arc<Checks>>,
+}
+
+impl Node {
+    /// The schema of a property: declared, or that of additional properties.
+    pub fn child(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name).or(self.additional.as_deref())
+    }
+
+    /// Whether old and new values of the children belong together: not in atomic maps.
+    pub(crate) fn correlates_properties(&self) -> bool {
+        self.map_type == MapType::Granular
+    }
 }
 
 /// JSON type of a node.
@@ -51,6 +68,32 @@ pub enum NodeType {
     Number,
     /// Boolean.
     Boolean,
+}
+
+impl NodeType {
+    /// The name in schemas.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
 }
 
 /// How an array merges.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::error::FieldError;
 use crate::node::Node;
+use crate::{compile, defaults, prune, validate};
 
 /// A compiled structural schema of one CRD version.
 #[derive(Clone, Debug)]
@@ -17,10 +18,12 @@ impl Structural {
     /// Compiles an `openAPIV3Schema` and checks the structural schema rules.
     ///
     /// # Errors
-    /// Each rule that is broken, with paths below `openAPIV3Schema`.
+    /// Each rule that is broken, with paths below `openAPIV3Schema` such as
+    /// `properties[spec].type`; the path of the schema itself is empty.
     pub fn compile(schema: &Value) -> Result<Self, Vec<FieldError>> {
-        let _ = schema;
-        unimplemented!()
+        compile::compile(schema).map(|root| Self {
+            root: Arc::new(root),
+        })
     }
 
     /// The root node.
@@ -28,25 +31,52 @@ impl Structural {
         &self.root
     }
 
-    /// Removes undeclared fields; returns their paths. `apiVersion`, `kind` and `metadata` of the
-    /// object itself (and of embedded resources) are kept.
+    /// Removes undeclared fields; returns their paths, sorted. `apiVersion`, `kind` and `metadata`
+    /// of the object itself (and of embedded resources) are kept.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        let _ = object;
-        unimplemented!()
+        prune::prune_resource(object, &self.root)
     }
 
-    /// Prunes nulls that are not nullable and have a default, then fills in defaults.
+    /// Drops nulls that are not nullable and have no default, then fills in defaults, also in place
+    /// of nulls. Defaults only enter objects that exist or that a default has made.
     pub fn default(&self, object: &mut Value) {
-        let _ = object;
-        unimplemented!()
+        defaults::apply(object, &self.root);
     }
 
     /// Validates an object: types, bounds, formats, list types, then rules (CEL).
     ///
     /// With `old`, transition rules see it and errors in unchanged parts are not reported
-    /// (ratcheting).
+    /// (ratcheting). Rules are not evaluated on objects whose types are wrong.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let _ = (object, old);
-        unimplemented!()
+        validate::validate(object, old, &self.root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn smoke() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["name"], "properties": {
+            "sizeGB": {"type": "integer", "minimum": 1, "default": 5}, "name": {"type": "string"}}}}});
+        let s = Structural::compile(&schema).expect("compiles");
+        let mut o = json!({"spec": {"sizeGB": 0, "foo": 1}});
+        assert_eq!(s.prune(&mut o), ["spec.foo"]);
+        s.default(&mut o);
+        let errors: Vec<_> = s
+            .validate(&o, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                "spec.sizeGB: Invalid value: 0: spec.sizeGB in body should be greater than or equal to 1",
+                "spec.name: Required value"
+            ]
+        );
     }
 }

@@ -1,0 +1,30 @@
+//! Limits of schemas and of the objects they check.
+
+/// Deepest schema. Each level costs a stack frame in every pass.
+pub(crate) const SCHEMA_DEPTH_MAX: usize = 64;
+/// Deepest object. serde_json itself stops parsing at 128.
+pub(crate) const OBJECT_DEPTH_MAX: usize = 120;
+/// Nodes of one schema, junctor branches included.
+pub(crate) const SCHEMA_NODES_MAX: usize = 50_000;
+/// Branches of one `allOf`, `anyOf` or `oneOf`.
+pub(crate) const JUNCTOR_BRANCHES_MAX: usize = 256;
+/// Junctors (`allOf`, `anyOf`, `oneOf`, `not`) within each other.
+pub(crate) const JUNCTOR_DEPTH_MAX: usize = 8;
+/// Bytes of one compiled `pattern`.
+pub(crate) const PATTERN_SIZE_MAX: usize = 1 << 20;
+/// Bytes of one CEL expression (the CRD API has no bound; ours keeps the parser's stack shallow).
+pub(crate) const RULE_LEN_MAX: usize = 16 * 1024;
+/// Brackets within each other in one CEL expression.
+pub(crate) const RULE_DEPTH_MAX: usize = 48;
+/// Rules of one schema.
+pub(crate) const RULES_MAX: usize = 1_000;
+/// Static cost of one rule (apiextensions `StaticEstimatedCostLimit`).
+pub(crate) const RULE_COST_MAX: u64 = 10_000_000;
+/// Static cost of all rules of a schema (apiextensions `StaticEstimatedCRDCostLimit`).
+pub(crate) const SCHEMA_COST_MAX: u64 = 100_000_000;
+/// Bytes of a message that a `messageExpression` makes (celconfig
+/// `MaxEvaluatedMessageExpressionSizeBytes`).
+pub(crate) const MESSAGE_LEN_MAX: usize = 5 * 1024;
+/// Bytes of one request, which bound collections that declare no maximum
+/// (apiserver `DefaultMaxRequestSizeBytes`).
+pub(crate) const REQUEST_SIZE_MAX: u64 = 3 * 1024 * 1024;
