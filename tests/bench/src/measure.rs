@@ -1,0 +1,312 @@
+//! What is measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::{self, TryStreamExt as _};
+use serde_json::{Value, json};
+
+use crate::Options;
+use crate::control_plane::{ControlPlane, send};
+use crate::load::{Load, closed_loop, percentile};
+use crate::reference;
+use crate::report::{Row, milliseconds};
+
+const STORAGE: &str = "/apis/storage.v1.secapi.cloud/v1";
+const WORKSPACES: &str = "/providers/seca.workspace/v1/tenants/bench/workspaces";
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Takes every measurement.
+pub(crate) async fn all(options: &Options) -> anyhow::Result<Vec<Row>> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let mut rows = Vec::new();
+
+    let plane = ControlPlane::start(&options.ecp, &data)?;
+    rows.push(Row::plain(
+        "start to ready, first start (keys, kinds, catalogue)",
+        milliseconds(plane.start),
+    ));
+    plane.stop()?;
+    let mut starts = Vec::new();
+    for _ in 0..5 {
+        let plane = ControlPlane::start(&options.ecp, &data)?;
+        starts.push(plane.start);
+        plane.stop()?;
+    }
+    starts.sort_unstable();
+    let median = milliseconds(percentile(&starts, 50));
+    rows.push(Row::plain(
+        "start to ready, later start, median of 5",
+        median,
+    ));
+
+    let plane = ControlPlane::start(&options.ecp, &data)?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    rows.push(Row::plain(
+        "idle, five kinds installed",
+        format!("{:.0} MiB", plane.resident_mib()?),
+    ));
+    rows.extend(ready(&plane, options).await?);
+    rows.extend(api(&plane, options).await?);
+    rows.extend(facade(&plane, options).await?);
+    fill(&plane, options.objects).await?;
+    let mib = plane.resident_mib()?;
+    rows.push(Row::plain(
+        &format!("after all that, {} more objects", options.objects),
+        format!("{mib:.0} MiB"),
+    ));
+    plane.stop()?;
+    let plane = ControlPlane::start(&options.ecp, &data)?;
+    rows.push(Row::plain(
+        &format!("start to ready with {} objects", options.objects),
+        format!(
+            "{}, {:.0} MiB",
+            milliseconds(plane.start),
+            plane.resident_mib()?
+        ),
+    ));
+    plane.stop()?;
+    Ok(rows)
+}
+
+fn seconds(options: &Options) -> Duration {
+    Duration::from_secs(options.seconds)
+}
+
+/// The bare server, answering `body`.
+async fn bare(options: &Options, body: Bytes) -> anyhow::Result<Load> {
+    let address = reference::serve(body).await?;
+    let http = reqwest::Client::builder().no_proxy().http1_only().build()?;
+    let url = format!("http://{address}/");
+    closed_loop(options.clients, seconds(options), move |_| {
+        let request = http.get(&url);
+        async move { send(request).await.map(drop) }
+    })
+    .await
+}
+
+/// The workspace that the volumes are made in; returns its namespace.
+async fn workspace(plane: &ControlPlane) -> anyhow::Result<String> {
+    let url = format!("{}{WORKSPACES}/bench", plane.rest);
+    send(plane.http.put(&url).json(&json!({ "spec": {} }))).await?;
+    let started = Instant::now();
+    loop {
+        let document: Value = serde_json::from_slice(&send(plane.http.get(&url)).await?)?;
+        if document["status"]["state"] == "active" {
+            break;
+        }
+        ensure!(
+            started.elapsed() < DEADLINE,
+            "the workspace is not active: {document:#}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let url = format!(
+        "{}/api/v1/namespaces?labelSelector=secapi.cloud/workspace%3Dbench",
+        plane.api
+    );
+    let list: Value = serde_json::from_slice(&send(plane.http.get(url)).await?)?;
+    let name = list["items"][0]["metadata"]["name"]
+        .as_str()
+        .context("no namespace")?;
+    Ok(name.to_owned())
+}
+
+fn volume(name: &str) -> Value {
+    json!({
+        "apiVersion": "storage.v1.secapi.cloud/v1",
+        "kind": "BlockStorage",
+        "metadata": { "name": name },
+        "spec": { "sizeGB": 10, "skuRef": { "resource": "skus/RD500" } },
+    })
+}
+
+/// From the answer to a create of an XR until a watch shows it Ready, one XR after another.
+async fn ready(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let namespace = workspace(plane).await?;
+    let url = format!(
+        "{}{STORAGE}/namespaces/{namespace}/block-storages",
+        plane.api
+    );
+    let response = plane
+        .http
+        .get(format!("{url}?watch=true&timeoutSeconds=600"))
+        .send()
+        .await?;
+    let mut frames = response.bytes_stream();
+    let (mut buffer, mut times) = (Vec::new(), Vec::new());
+    for i in 0..options.volumes {
+        let name = format!("ready-{i}");
+        let started = Instant::now();
+        send(plane.http.post(&url).json(&volume(&name))).await?;
+        while !next_shows_ready(&mut buffer, &name)? {
+            match tokio::time::timeout(DEADLINE, frames.next()).await {
+                Ok(Some(bytes)) => buffer.extend_from_slice(&bytes?),
+                Ok(None) => bail!("the watch ended"),
+                Err(_) => bail!("{name} is not ready"),
+            }
+        }
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    let figure = format!(
+        "p50 {}, p99 {}",
+        milliseconds(percentile(&times, 50)),
+        milliseconds(percentile(&times, 99))
+    );
+    Ok(vec![Row::plain(
+        &format!(
+            "XR created to Ready on the dummy cloud, {} one by one",
+            options.volumes
+        ),
+        figure,
+    )])
+}
+
+/// Takes whole watch frames from the buffer until one shows the object Ready.
+fn next_shows_ready(buffer: &mut Vec<u8>, name: &str) -> anyhow::Result<bool> {
+    while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+        let frame: Value = serde_json::from_slice(&buffer[..end])?;
+        buffer.drain(..=end);
+        let object = &frame["object"];
+        let conditions = object["status"]["conditions"].as_array();
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .any(|c| c["type"] == "Ready" && c["status"] == "True");
+        if object["metadata"]["name"] == name && ready {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// GET, LIST of 100 and CREATE of a custom resource that nothing reconciles.
+async fn api(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.bench.example.org" },
+        "spec": {
+            "group": "bench.example.org", "scope": "Namespaced",
+            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "properties": { "spec": { "type": "object", "properties": {
+                    "size": { "type": "integer", "minimum": 1 },
+                    "text": { "type": "string", "maxLength": 1000 },
+                    "tags": { "type": "object", "additionalProperties": { "type": "string" } } } } } } } }],
+        },
+    });
+    let crds = format!(
+        "{}/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        plane.api
+    );
+    send(plane.http.post(crds).json(&crd)).await?;
+    let url = format!(
+        "{}/apis/bench.example.org/v1/namespaces/default/widgets",
+        plane.api
+    );
+    for i in 0..100 {
+        send(plane.http.post(&url).json(&widget(&format!("w-{i:03}")))).await?;
+    }
+    let one = send(plane.http.get(format!("{url}/w-050"))).await?;
+    let list = send(plane.http.get(format!("{url}?limit=100"))).await?;
+    let bare_one = bare(options, one).await?;
+    let bare_list = bare(options, list).await?;
+
+    let (http, base) = (plane.http.clone(), url.clone());
+    let get = closed_loop(options.clients, seconds(options), move |i| {
+        let request = http.get(format!("{base}/w-{:03}", i % 100));
+        async move { send(request).await.map(drop) }
+    });
+    let get = get.await?;
+    let (http, base) = (plane.http.clone(), url.clone());
+    let list = closed_loop(options.clients, seconds(options), move |_| {
+        let request = http.get(format!("{base}?limit=100"));
+        async move { send(request).await.map(drop) }
+    });
+    let list = list.await?;
+    let (http, base) = (plane.http.clone(), url.clone());
+    let create = closed_loop(options.clients, seconds(options), move |i| {
+        let request = http.post(&base).json(&widget(&format!("new-{i}")));
+        async move { send(request).await.map(drop) }
+    });
+    let create = create.await?;
+    Ok(vec![
+        Row::rate("API server GET of a custom resource (TLS)", &get, &bare_one),
+        Row::rate("API server LIST of 100 (TLS)", &list, &bare_list),
+        Row::rate("API server CREATE, durable (TLS)", &create, &bare_one),
+    ])
+}
+
+fn widget(name: &str) -> Value {
+    json!({
+        "apiVersion": "bench.example.org/v1",
+        "kind": "Widget",
+        "metadata": { "name": name, "labels": { "app": "bench" } },
+        "spec": { "size": 3, "text": "x".repeat(400), "tags": { "a": "b", "c": "d" } },
+    })
+}
+
+/// GET, LIST of 100 and PUT through the facade.
+async fn facade(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let base = format!(
+        "{}/providers/seca.storage/v1/tenants/bench/workspaces/bench/block-storages",
+        plane.rest
+    );
+    let one = send(plane.http.get(format!("{base}/ready-0"))).await?;
+    let list = send(plane.http.get(format!("{base}?limit=100"))).await?;
+    let bare_one = bare(options, one).await?;
+    let bare_list = bare(options, list).await?;
+
+    let (http, url) = (plane.http.clone(), format!("{base}/ready-0"));
+    let get = closed_loop(options.clients, seconds(options), move |_| {
+        let request = http.get(&url);
+        async move { send(request).await.map(drop) }
+    });
+    let get = get.await?;
+    let (http, url) = (plane.http.clone(), format!("{base}?limit=100"));
+    let list = closed_loop(options.clients, seconds(options), move |_| {
+        let request = http.get(&url);
+        async move { send(request).await.map(drop) }
+    });
+    let list = list.await?;
+    let mut rows = vec![
+        Row::rate("facade GET", &get, &bare_one),
+        Row::rate("facade LIST of 100", &list, &bare_list),
+    ];
+    for (what, prefer) in [
+        ("facade PUT (create), `respond-async`", "respond-async"),
+        ("facade PUT (create), waits until active", "wait=5"),
+    ] {
+        let (http, base, prefix) = (plane.http.clone(), base.clone(), prefer.replace('=', "-"));
+        let put = closed_loop(options.clients, seconds(options), move |i| {
+            let request = http
+                .put(format!("{base}/{prefix}-{i}"))
+                .header("prefer", prefer)
+                .json(&json!({ "spec": volume("x")["spec"] }));
+            async move { send(request).await.map(drop) }
+        });
+        rows.push(Row::rate(what, &put.await?, &bare_one));
+    }
+    Ok(rows)
+}
+
+/// Fills the store with small objects.
+async fn fill(plane: &ControlPlane, objects: usize) -> anyhow::Result<()> {
+    let url = format!(
+        "{}/apis/bench.example.org/v1/namespaces/default/widgets",
+        plane.api
+    );
+    stream::iter(0..objects)
+        .map(|i| {
+            let request = plane.http.post(&url).json(&widget(&format!("fill-{i}")));
+            async move { send(request).await.map(drop) }
+        })
+        .buffer_unordered(64)
+        .try_collect()
+        .await
+}

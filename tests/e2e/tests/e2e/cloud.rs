@@ -1,0 +1,98 @@
+//! A cloud that is slow, fails or drifts: the truth is told everywhere, and it heals by itself.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Ecp, states, volume, volume_spec, workspace};
+
+const CONFIG: &str = "/apis/dummy.m.secapi.cloud/v1alpha1/clusterproviderconfigs/default";
+
+async fn cloud(ecp: &Ecp, spec: Value) {
+    ecp.merge(CONFIG, &json!({ "spec": spec })).await;
+}
+
+async fn prod(ecp: &Ecp) {
+    ecp.put(&workspace("prod"), json!({})).await;
+    ecp.until_active(&workspace("prod")).await;
+}
+
+async fn xr(ecp: &Ecp, name: &str) -> Value {
+    let all = ecp
+        .items("storage.v1.secapi.cloud/v1", "block-storages")
+        .await;
+    all.into_iter()
+        .find(|x| x["metadata"]["name"] == name)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_slow_cloud_shows_creating_until_it_is_done() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    cloud(&ecp, json!({ "createDelay": "3s" })).await;
+    let disk = volume("prod", "disk-1");
+    let request = ecp.request("PUT", &disk).bearer_auth(&ecp.token);
+    let request = request.json(&json!({ "spec": volume_spec(10) }));
+    let created = Ecp::send(request.header("prefer", "respond-async")).await;
+    assert_eq!(created.status, 201);
+    let state = created.body["status"]["state"].as_str().unwrap().to_owned();
+    assert!(
+        ["pending", "creating"].contains(&state.as_str()),
+        "{created:#?}"
+    );
+    ecp.until(&disk, "creating", |a| {
+        a.body["status"]["state"] == "creating"
+    })
+    .await;
+    let object = xr(&ecp, "disk-1").await;
+    assert_eq!(ecp_condition(&object, "Ready"), Some("False"));
+    let document = ecp.until_active(&disk).await;
+    assert_eq!(states(&document), ["active", "creating", "pending"]);
+    assert_eq!(
+        ecp_condition(&xr(&ecp, "disk-1").await, "Ready"),
+        Some("True")
+    );
+}
+
+fn ecp_condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
+}
+
+#[tokio::test]
+async fn a_failing_cloud_is_quoted_and_heals() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    let words = "the quota for volumes is used up";
+    cloud(
+        &ecp,
+        json!({ "failure": { "operations": ["create"], "message": words } }),
+    )
+    .await;
+    let disk = volume("prod", "disk-1");
+    let request = ecp.request("PUT", &disk).bearer_auth(&ecp.token);
+    let request = request.json(&json!({ "spec": volume_spec(10) }));
+    assert_eq!(
+        Ecp::send(request.header("prefer", "wait=0")).await.status,
+        201
+    );
+    let told = |a: &Answer| a.body["status"].to_string().contains(words);
+    let document = ecp.until(&disk, "quoting the cloud", told).await.body;
+    assert_ne!(document["status"]["state"], "active");
+    assert!(
+        xr(&ecp, "disk-1").await["status"]
+            .to_string()
+            .contains(words)
+    );
+    let events = ecp.raw("/api/v1/events").await.to_string();
+    assert!(events.contains(words), "{events}");
+
+    cloud(&ecp, json!({ "failure": null })).await;
+    let document = ecp.until_active(&disk).await;
+    assert_eq!(states(&document), ["active", "creating", "pending"]);
+    assert_eq!(
+        ecp.items("dummy.m.secapi.cloud/v1alpha1", "volumes")
+            .await
+            .len(),
+        1
+    );
+}

@@ -1,0 +1,354 @@
+//! Starts `ecp up` and talks to it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How long any condition may take to come true.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running `ecp up`.
+pub(crate) struct Ecp {
+    child: Child,
+    pub(crate) dir: PathBuf,
+    _temp: Option<Arc<tempfile::TempDir>>,
+    log: Arc<Mutex<String>>,
+    pub(crate) rest: String,
+    pub(crate) api: String,
+    pub(crate) token: String,
+    http: reqwest::Client,
+}
+
+/// An answer of the REST API.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Ecp {
+    /// Starts in a fresh temporary directory.
+    pub(crate) async fn start(args: &[&str]) -> Self {
+        let temp = Arc::new(tempfile::tempdir().unwrap());
+        let mut ecp = Self::start_in(temp.path(), args).await;
+        ecp._temp = Some(temp);
+        ecp
+    }
+
+    /// Starts in a given directory.
+    pub(crate) async fn start_in(dir: &Path, args: &[&str]) -> Self {
+        let dir = dir.join("data");
+        let endpoints = dir.join("endpoints.json");
+        // A killed process leaves its endpoints behind.
+        drop(std::fs::remove_file(&endpoints));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+            .args(["up", "--api-port", "0", "--rest-port", "0", "--data-dir"])
+            .arg(&dir)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (ready, is_ready) = tokio::sync::oneshot::channel();
+        std::thread::spawn({
+            let log = log.clone();
+            move || {
+                let mut ready = Some(ready);
+                for line in stderr.lines().map_while(Result::ok) {
+                    if line.starts_with("Ctrl-C stops it")
+                        && let Some(ready) = ready.take()
+                    {
+                        drop(ready.send(()));
+                    }
+                    let mut log = log.lock().unwrap();
+                    log.push_str(&line);
+                    log.push('\n');
+                }
+            }
+        });
+        let started = tokio::time::timeout(DEADLINE, is_ready).await;
+        if !matches!(started, Ok(Ok(()))) {
+            drop(child.kill());
+            panic!("ecp up did not become ready:\n{}", log.lock().unwrap());
+        }
+        let endpoints: Value =
+            serde_json::from_str(&std::fs::read_to_string(endpoints).unwrap()).unwrap();
+        let token = std::fs::read_to_string(dir.join("token")).unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self {
+            child,
+            dir,
+            _temp: None,
+            log,
+            rest: endpoints["rest"].as_str().unwrap().into(),
+            api: endpoints["api"].as_str().unwrap().into(),
+            token: token.trim().into(),
+            http,
+        }
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ctrl-C, and the exit status.
+    pub(crate) fn interrupt(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                started.elapsed() < DEADLINE,
+                "did not stop:\n{}",
+                self.log()
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// A REST call with the admin's token.
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        let mut request = self.request(method, path).bearer_auth(&self.token);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        Self::send(request).await
+    }
+
+    /// A REST call without a token or body.
+    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let url = format!("{}/providers/{path}", self.rest);
+        self.http.request(method, url).timeout(DEADLINE)
+    }
+
+    /// Sends a prepared request.
+    pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answer {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, None).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, spec: Value) -> Answer {
+        self.call("PUT", path, Some(&json!({ "spec": spec }))).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call("DELETE", path, None).await
+    }
+
+    /// Reads until a condition holds.
+    pub(crate) async fn until(
+        &self,
+        path: &str,
+        what: &str,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        let started = Instant::now();
+        loop {
+            let answer = self.get(path).await;
+            if holds(&answer) {
+                return answer;
+            }
+            assert!(
+                started.elapsed() < DEADLINE,
+                "{path}: not {what}: {answer:#?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn until_active(&self, path: &str) -> Value {
+        let active = |a: &Answer| a.body["status"]["state"] == "active";
+        self.until(path, "active", active).await.body
+    }
+
+    pub(crate) async fn until_gone(&self, path: &str) {
+        self.until(path, "gone", |a| a.status == 404).await;
+    }
+
+    /// A client for the Kubernetes API, from the kubeconfig on disk.
+    pub(crate) async fn kube(&self) -> kube::Client {
+        let file = self.dir.join("kubeconfig");
+        let config = kube::config::Kubeconfig::read_from(file).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(config, &Default::default());
+        kube::Client::try_from(config.await.unwrap()).unwrap()
+    }
+
+    /// A raw GET of the Kubernetes API.
+    pub(crate) async fn raw(&self, path: &str) -> Value {
+        let request = http_request("GET", path, Vec::new());
+        self.kube().await.request(request).await.unwrap()
+    }
+
+    /// A JSON merge patch through the Kubernetes API.
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Value {
+        let mut request = http_request("PATCH", path, serde_json::to_vec(patch).unwrap());
+        let json = "application/merge-patch+json".parse().unwrap();
+        request.headers_mut().insert("content-type", json);
+        self.kube().await.request(request).await.unwrap()
+    }
+
+    /// The items of a list, everywhere.
+    pub(crate) async fn items(&self, group: &str, plural: &str) -> Vec<Value> {
+        let list = self.raw(&format!("/apis/{group}/{plural}")).await;
+        list["items"].as_array().unwrap().clone()
+    }
+
+    /// All managed resources of the dummy cloud that users' resources made.
+    pub(crate) async fn managed(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for plural in ["projects", "volumes", "images"] {
+            for item in self.items("dummy.m.secapi.cloud/v1alpha1", plural).await {
+                found.push(format!(
+                    "{plural}/{}",
+                    item["metadata"]["name"].as_str().unwrap()
+                ));
+            }
+        }
+        for item in self
+            .items("ecp.m.secapi.cloud/v1alpha1", "workspacenamespaces")
+            .await
+        {
+            found.push(format!("namespace of {}", item["metadata"]["name"]));
+        }
+        found
+    }
+
+    /// `kubectl` with the admin's kubeconfig; `None` when this machine has none.
+    pub(crate) fn kubectl(&self, args: &[&str]) -> Option<Output> {
+        self.kubectl_with(args, None)
+    }
+
+    /// `kubectl` with text on its standard input.
+    pub(crate) fn kubectl_with(&self, args: &[&str], input: Option<&str>) -> Option<Output> {
+        use std::io::Write as _;
+        let kubectl = std::env::var("ECP_TEST_KUBECTL").unwrap_or_else(|_| "kubectl".into());
+        let child = Command::new(kubectl)
+            .arg("--kubeconfig")
+            .arg(self.dir.join("kubeconfig"))
+            .args(args)
+            .env("HOME", &self.dir)
+            .stdin(if input.is_some() {
+                Stdio::piped()
+            } else {
+                Stdio::null()
+            })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = child else {
+            eprintln!("skipped: no kubectl in PATH (or ECP_TEST_KUBECTL)");
+            return None;
+        };
+        if let Some(input) = input {
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(input.as_bytes())
+                .unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        Some(Output {
+            ok: output.status.success(),
+            out: String::from_utf8_lossy(&output.stdout).into(),
+            err: String::from_utf8_lossy(&output.stderr).into(),
+        })
+    }
+}
+
+impl Drop for Ecp {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            eprintln!("--- log of ecp up\n{}", self.log());
+        }
+    }
+}
+
+/// What a command printed.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) ok: bool,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Output {
+    /// Its standard output, when it succeeded.
+    pub(crate) fn done(self) -> String {
+        assert!(self.ok, "{}{}", self.out, self.err);
+        self.out
+    }
+}
+
+fn http_request(method: &str, path: &str, body: Vec<u8>) -> http::Request<Vec<u8>> {
+    http::Request::builder()
+        .method(method)
+        .uri(path)
+        .body(body)
+        .unwrap()
+}
+
+/// The states of a resource's SECA conditions, newest first.
+pub(crate) fn states(document: &Value) -> Vec<&str> {
+    let conditions = document["status"]["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c["state"].as_str())
+        .collect()
+}
+
+pub(crate) const ACME: &str = "seca.workspace/v1/tenants/acme/workspaces";
+
+/// Path of a workspace of tenant `acme`.
+pub(crate) fn workspace(name: &str) -> String {
+    format!("{ACME}/{name}")
+}
+
+/// Path of a block storage of tenant `acme`.
+pub(crate) fn volume(workspace: &str, name: &str) -> String {
+    format!("seca.storage/v1/tenants/acme/workspaces/{workspace}/block-storages/{name}")
+}
+
+/// Spec of a block storage.
+pub(crate) fn volume_spec(size: i64) -> Value {
+    json!({ "sizeGB": size, "skuRef": { "resource": "skus/RD500" } })
+}
