@@ -1,6 +1,5 @@
 //! The report.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::Options;
@@ -53,13 +52,13 @@ pub(crate) fn markdown(options: &Options, rows: &[Row]) -> String {
     let mut text = String::from("# Performance\n\n");
     text.push_str("Made by `make bench`; do not edit.\n\n");
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    drop(writeln!(
-        text,
+    text.push_str(&format!(
         "One run of the release binary on {cores} cores, {} clients over loopback in the same \
          machine, {} s for each rate.\nThe reference is a bare HTTP server that answers the same \
          bytes to the same clients in the same run; compare ratios, not rates, between machines.\n",
         options.clients, options.seconds
     ));
+    text.push('\n');
     text.push_str("| what | figure | against the reference |\n|---|---|---|\n");
     for row in rows {
         drop(writeln!(
