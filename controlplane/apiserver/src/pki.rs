@@ -148,10 +148,19 @@ impl Pki {
         };
         let admin = match stored(dir, "admin.pem")? {
             Some(leaf) if is_fresh_leaf(&leaf, now) => leaf,
-            _ => kept(dir, "admin.pem", new_client(&ca, ADMIN_USER, MASTERS_GROUP, now)?)?,
+            _ => kept(
+                dir,
+                "admin.pem",
+                new_client(&ca, ADMIN_USER, MASTERS_GROUP, now)?,
+            )?,
         };
         let token = open_token(&dir.join("token"))?;
-        Ok(Self { ca, server, admin, token })
+        Ok(Self {
+            ca,
+            server,
+            admin,
+            token,
+        })
     }
 
     /// Makes credentials that live in memory only.
@@ -162,7 +171,12 @@ impl Pki {
         let ca = new_ca(now)?;
         let server = new_server(&ca, &server_names(names)?, now)?;
         let admin = new_client(&ca, ADMIN_USER, MASTERS_GROUP, now)?;
-        Ok(Self { ca, server, admin, token: new_token()? })
+        Ok(Self {
+            ca,
+            server,
+            admin,
+            token: new_token()?,
+        })
     }
 
     /// The authority's certificate, PEM: what clients verify the server with.
@@ -224,7 +238,8 @@ impl Pki {
 pub fn kubeconfig(server_url: &str, ca_pem: Option<&str>, token: Option<&str>) -> String {
     // JSON strings are YAML strings: no value can break out of its place.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let mut text = String::from("apiVersion: v1\nkind: Config\nclusters:\n- name: ecp\n  cluster:\n");
+    let mut text =
+        String::from("apiVersion: v1\nkind: Config\nclusters:\n- name: ecp\n  cluster:\n");
     text.push_str(&format!("    server: {}\n", quoted(server_url)));
     if let Some(pem) = ca_pem {
         let data = base64::engine::general_purpose::STANDARD.encode(pem);
@@ -250,15 +265,24 @@ pub fn write_private(path: &Path, content: &[u8]) -> Result<(), PkiError> {
 
 fn stored(dir: &Path, name: &str) -> Result<Option<KeyCertificate>, PkiError> {
     let path = dir.join(name);
-    let Some(text) = files::read(&path)? else { return Ok(None) };
-    let damaged = |reason: String| PkiError::Damaged { path: path.clone(), reason };
+    let Some(text) = files::read(&path)? else {
+        return Ok(None);
+    };
+    let damaged = |reason: String| PkiError::Damaged {
+        path: path.clone(),
+        reason,
+    };
     let split = text
         .find("-----BEGIN CERTIFICATE-----")
         .ok_or_else(|| damaged("no certificate".to_owned()))?;
     let (key, certificate) = text.split_at(split);
-    let pair =
-        KeyCertificate { certificate_pem: certificate.to_owned(), key_pem: key.to_owned() };
-    let facts = pair.der().and_then(|der| certificate_facts(&der).map_err(|e| e.to_string()));
+    let pair = KeyCertificate {
+        certificate_pem: certificate.to_owned(),
+        key_pem: key.to_owned(),
+    };
+    let facts = pair
+        .der()
+        .and_then(|der| certificate_facts(&der).map_err(|e| e.to_string()));
     facts.map_err(damaged)?;
     pair.key_der().map_err(damaged)?;
     Ok(Some(pair))
@@ -287,7 +311,9 @@ fn is_fresh_leaf(pair: &KeyCertificate, now: SystemTime) -> bool {
 }
 
 fn covers(pair: &KeyCertificate, sans: &[SanType]) -> bool {
-    let Some(facts) = facts(pair) else { return false };
+    let Some(facts) = facts(pair) else {
+        return false;
+    };
     sans.iter().all(|san| match san {
         SanType::DnsName(name) => facts.dns_names.iter().any(|have| have == name.as_str()),
         SanType::IpAddress(ip) => facts.ip_addresses.contains(ip),
@@ -296,7 +322,10 @@ fn covers(pair: &KeyCertificate, sans: &[SanType]) -> bool {
 }
 
 fn server_names(extra: &[String]) -> Result<Vec<SanType>, PkiError> {
-    let names = DEFAULT_SANS.iter().copied().chain(extra.iter().map(String::as_str));
+    let names = DEFAULT_SANS
+        .iter()
+        .copied()
+        .chain(extra.iter().map(String::as_str));
     let mut sans = Vec::new();
     for name in names {
         let san = match name.parse::<IpAddr>() {
@@ -340,18 +369,30 @@ fn ca_params(now: SystemTime) -> CertificateParams {
 fn new_ca(now: SystemTime) -> Result<KeyCertificate, PkiError> {
     let key = KeyPair::generate()?;
     let certificate = ca_params(now).self_signed(&key)?;
-    Ok(KeyCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    Ok(KeyCertificate {
+        certificate_pem: certificate.pem(),
+        key_pem: key.serialize_pem(),
+    })
 }
 
-fn new_leaf(ca: &KeyCertificate, mut params: CertificateParams) -> Result<KeyCertificate, PkiError> {
+fn new_leaf(
+    ca: &KeyCertificate,
+    mut params: CertificateParams,
+) -> Result<KeyCertificate, PkiError> {
     // The issuer's name and key identifier are functions of the fixed name and the key, so the
     // authority's parameters need not be read back from its certificate.
-    let issuer = Issuer::new(ca_params(SystemTime::UNIX_EPOCH + DAY), KeyPair::from_pem(&ca.key_pem)?);
+    let issuer = Issuer::new(
+        ca_params(SystemTime::UNIX_EPOCH + DAY),
+        KeyPair::from_pem(&ca.key_pem)?,
+    );
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?;
-    Ok(KeyCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    Ok(KeyCertificate {
+        certificate_pem: certificate.pem(),
+        key_pem: key.serialize_pem(),
+    })
 }
 
 fn new_server(
@@ -360,7 +401,9 @@ fn new_server(
     now: SystemTime,
 ) -> Result<KeyCertificate, PkiError> {
     let mut params = params(now, LEAF_LIFETIME);
-    params.distinguished_name.push(DnType::CommonName, "ecp-apiserver");
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "ecp-apiserver");
     params.subject_alt_names = sans.to_vec();
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     new_leaf(ca, params)
@@ -374,7 +417,9 @@ fn new_client(
 ) -> Result<KeyCertificate, PkiError> {
     let mut params = params(now, LEAF_LIFETIME);
     params.distinguished_name.push(DnType::CommonName, user);
-    params.distinguished_name.push(DnType::OrganizationName, group);
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, group);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     new_leaf(ca, params)
 }
@@ -382,7 +427,9 @@ fn new_client(
 fn new_token() -> Result<String, PkiError> {
     use rand::TryRngCore as _;
     let mut bytes = [0u8; TOKEN_BYTES];
-    rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(|e| PkiError::Random(e.to_string()))?;
+    rand::rngs::OsRng
+        .try_fill_bytes(&mut bytes)
+        .map_err(|e| PkiError::Random(e.to_string()))?;
     Ok(hex::encode(bytes))
 }
 
@@ -391,7 +438,10 @@ fn open_token(path: &Path) -> Result<String, PkiError> {
         let token = text.trim();
         if token.len() < TOKEN_BYTES || !token.bytes().all(|b| b.is_ascii_graphic()) {
             let reason = "too short, or not printable".to_owned();
-            return Err(PkiError::Damaged { path: path.to_owned(), reason });
+            return Err(PkiError::Damaged {
+                path: path.to_owned(),
+                reason,
+            });
         }
         return Ok(token.to_owned());
     }

@@ -119,12 +119,16 @@ fn extensions(mut list: Reader<'_>, facts: &mut CertificateFacts) -> Result<(), 
         while !names.0.is_empty() {
             match names.next()? {
                 (SAN_DNS, name) => {
-                    facts.dns_names.push(String::from_utf8_lossy(name).into_owned());
+                    facts
+                        .dns_names
+                        .push(String::from_utf8_lossy(name).into_owned());
                 }
                 (SAN_IP, ip) => {
                     let v4 = <[u8; 4]>::try_from(ip).map(IpAddr::from);
                     let v6 = <[u8; 16]>::try_from(ip).map(IpAddr::from);
-                    facts.ip_addresses.push(v4.or(v6).map_err(|_| DerError("IP address"))?);
+                    facts
+                        .ip_addresses
+                        .push(v4.or(v6).map_err(|_| DerError("IP address"))?);
                 }
                 _ => {}
             }
@@ -140,14 +144,22 @@ fn parse_time(tag: u8, text: &[u8]) -> Result<SystemTime, DerError> {
     let year = match (tag, text.len()) {
         (UTC_TIME, 13) => {
             let short: i16 = text.get(..2).and_then(|y| y.parse().ok()).ok_or(bad)?;
-            if short < 50 { 2000 + short } else { 1900 + short }
+            if short < 50 {
+                2000 + short
+            } else {
+                1900 + short
+            }
         }
         (GENERALIZED_TIME, 15) => text.get(..4).and_then(|y| y.parse().ok()).ok_or(bad)?,
         _ => return Err(bad),
     };
     let rest = text.strip_suffix('Z').ok_or(bad)?;
     let rest = rest.get(rest.len() - 10..).ok_or(bad)?;
-    let pair = |at: usize| rest.get(at..at + 2).and_then(|n| n.parse::<i8>().ok()).ok_or(bad);
+    let pair = |at: usize| {
+        rest.get(at..at + 2)
+            .and_then(|n| n.parse::<i8>().ok())
+            .ok_or(bad)
+    };
     let civil =
         jiff::civil::DateTime::new(year, pair(0)?, pair(2)?, pair(4)?, pair(6)?, pair(8)?, 0)
             .map_err(|_| bad)?;
@@ -181,7 +193,9 @@ impl<'a> Reader<'a> {
                 return Err(DerError("length"));
             }
             let digits = rest.get(..count).ok_or(cut)?;
-            length = digits.iter().fold(0, |length, &digit| (length << 8) | usize::from(digit));
+            length = digits
+                .iter()
+                .fold(0, |length, &digit| (length << 8) | usize::from(digit));
             rest = rest.get(count..).ok_or(cut)?;
         }
         let content = rest.get(..length).ok_or(cut)?;

@@ -8,7 +8,10 @@ use std::path::Path;
 use super::PkiError;
 
 fn at(path: &Path) -> impl Fn(std::io::Error) -> PkiError {
-    move |source| PkiError::File { path: path.to_owned(), source }
+    move |source| PkiError::File {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Makes a directory that only its owner can enter, or takes others' rights from an existing one.
@@ -32,13 +35,18 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, PkiError> {
 
 /// Writes through a temporary file beside it, durable before it takes its place.
 pub(super) fn write_private(path: &Path, content: &[u8]) -> Result<(), PkiError> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = path
+        .parent()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // Temporary files are made with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(dir).map_err(at(path))?;
     file.write_all(content).map_err(at(path))?;
     file.as_file().sync_all().map_err(at(path))?;
     file.persist(path).map_err(|e| at(path)(e.error))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(path))
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(at(path))
 }
 
 /// Removes a file, if there is one.

@@ -84,7 +84,10 @@ fn a_damaged_file_is_named_and_not_overwritten() {
     std::fs::write(dir.path().join("ca.pem"), "hello").unwrap();
     let error = Pki::open(dir.path(), &[], now()).unwrap_err();
     assert!(error.to_string().contains("ca.pem"), "{error}");
-    assert_eq!(std::fs::read_to_string(dir.path().join("ca.pem")).unwrap(), "hello");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("ca.pem")).unwrap(),
+        "hello"
+    );
 }
 
 #[test]
@@ -125,7 +128,13 @@ fn the_kubeconfig_is_yaml_whose_values_cannot_break_out() {
     let text = kubeconfig("https://127.0.0.1:6443", Some("PEM"), Some("t\"x: y"));
     let value: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(value["users"][0]["user"]["token"], "t\"x: y");
-    assert_eq!(value["clusters"][0]["cluster"]["server"], "https://127.0.0.1:6443");
-    assert_eq!(value["clusters"][0]["cluster"]["certificate-authority-data"], "UEVN");
+    assert_eq!(
+        value["clusters"][0]["cluster"]["server"],
+        "https://127.0.0.1:6443"
+    );
+    assert_eq!(
+        value["clusters"][0]["cluster"]["certificate-authority-data"],
+        "UEVN"
+    );
     assert_eq!(value["current-context"], "ecp");
 }
