@@ -1,9 +1,26 @@
 //! Server-side apply and field ownership (`metadata.managedFields`).
+//!
+//! The rules are those of apimachinery's `managedfields` and structured-merge-diff's `merge`.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use ecp_schema::Node;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::fieldset::{FieldSet, path_text};
+use crate::last_applied;
+use crate::managed::{Identity, Managed, Operation, Owned};
+use crate::path::{PathElement, same};
+use crate::typed::{Changes, check, compare, fields, merge, reconcile, remove, with_named_fields};
+use crate::types::Type;
+
+/// Owner of what an object held before it was first applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// How lists and maps of an object merge.
+///
+/// `metadata` of the object itself and of embedded resources always has its built-in type.
 #[derive(Clone, Copy, Debug)]
 pub enum Typing<'a> {
     /// By a structural schema.
@@ -25,12 +42,31 @@ pub struct Manager<'a> {
     pub now: &'a str,
 }
 
+impl<'a> Manager<'a> {
+    fn identity(&self, operation: Operation) -> Identity<'a> {
+        let name = if self.name.is_empty() {
+            "unknown"
+        } else {
+            self.name
+        };
+        Identity::new(name, operation, self.api_version, self.subresource)
+    }
+
+    fn owns(&self, fields: FieldSet<'a>, time: Option<Cow<'a, str>>) -> Owned<'a> {
+        Owned {
+            api_version: Cow::Borrowed(self.api_version),
+            time,
+            fields,
+        }
+    }
+}
+
 /// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// Path in Kubernetes' notation, such as `.spec.replicas`.
     pub field: String,
-    /// `conflict with "kubectl" using apps/v1 at ...`.
+    /// `conflict with "kubectl" using apps/v1`.
     pub message: String,
 }
 
@@ -38,7 +74,7 @@ pub struct Conflict {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ApplyError {
     /// Other managers own fields that the apply would change.
-    #[error("apply failed with {} conflict(s)", .0.len())]
+    #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Conflict>),
     /// The applied object is malformed, such as duplicate keys in a keyed list.
     #[error("{field}: {reason}")]
@@ -48,6 +84,34 @@ pub enum ApplyError {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// The message of the `Status` that reports conflicts, in kube-apiserver's words.
+pub fn conflict_message(conflicts: &[Conflict]) -> String {
+    if let [conflict] = conflicts {
+        return format!(
+            "Apply failed with 1 conflict: {}: {}",
+            conflict.message, conflict.field
+        );
+    }
+    let mut lines = Vec::new();
+    let mut last = None;
+    for conflict in conflicts {
+        if last != Some(&conflict.message) {
+            let with = conflict
+                .message
+                .strip_prefix("conflict ")
+                .unwrap_or(&conflict.message);
+            lines.push(format!("conflicts {with}:"));
+            last = Some(&conflict.message);
+        }
+        lines.push(format!("- {}", conflict.field));
+    }
+    format!(
+        "Apply failed with {} conflicts: {}",
+        conflicts.len(),
+        lines.join("\n")
+    )
 }
 
 /// Applies `config` to `live` (`None` creates) and returns the merged object with its
@@ -65,8 +129,243 @@ pub fn apply(
     force: bool,
     typing: Typing<'_>,
 ) -> Result<Value, ApplyError> {
-    let _ = (live, config, manager, force, typing);
-    unimplemented!()
+    let ty = Type::of(typing);
+    check_config(ty, config)?;
+    let kubectl = manager.name == last_applied::KUBECTL;
+    let mut result = apply_typed(live, config, manager, force, ty);
+    if kubectl
+        && let Err(Refusal::Conflicts(conflicts)) = &result
+        && let Some(allowed) =
+            live.and_then(|live| last_applied::owned(ty, live, manager.api_version))
+    {
+        let rest: Vec<_> = conflicts
+            .iter()
+            .map(|(id, fields)| (id.clone(), fields.difference(&allowed)))
+            .filter(|(_, fields)| !fields.is_empty())
+            .collect();
+        result = if rest.is_empty() {
+            apply_typed(live, config, manager, true, ty)
+        } else {
+            Err(Refusal::Conflicts(rest))
+        };
+    }
+    let mut object = result.map_err(Refusal::into_error)?;
+    if kubectl {
+        last_applied::record(&mut object, config);
+    }
+    Ok(object)
+}
+
+fn check_config(ty: Type<'_>, config: &Value) -> Result<(), ApplyError> {
+    let invalid = |field: &str, reason: &str| ApplyError::Invalid {
+        field: field.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if !config.is_object() {
+        return Err(invalid(".", "must be an object"));
+    }
+    match config.get("metadata") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(_) => return Err(invalid(".metadata", "must be an object")),
+    }
+    if managed_fields(config).is_some_and(|fields| !fields.is_null()) {
+        return Err(invalid(".metadata.managedFields", "must be nil"));
+    }
+    check(ty, config).map_err(|fault| ApplyError::Invalid {
+        field: fault.field,
+        reason: fault.reason,
+    })
+}
+
+/// Why `apply_typed` refuses.
+enum Refusal<'a> {
+    Conflicts(Vec<(Identity<'a>, FieldSet<'a>)>),
+    Undecodable(String),
+}
+
+impl Refusal<'_> {
+    fn into_error(self) -> ApplyError {
+        let conflicts = match self {
+            Self::Undecodable(reason) => {
+                return ApplyError::Invalid {
+                    field: ".metadata.managedFields".to_owned(),
+                    reason: format!("failed to decode managed fields: {reason}"),
+                };
+            }
+            Self::Conflicts(conflicts) => conflicts,
+        };
+        let mut list = Vec::new();
+        for (id, fields) in conflicts {
+            let message = format!("conflict with {}", id.describe());
+            fields.for_each(&mut |path| {
+                list.push(Conflict {
+                    field: path_text(path),
+                    message: message.clone(),
+                });
+            });
+        }
+        ApplyError::Conflicts(list)
+    }
+}
+
+fn apply_typed<'a>(
+    live: Option<&'a Value>,
+    config: &'a Value,
+    manager: &Manager<'a>,
+    force: bool,
+    ty: Type<'a>,
+) -> Result<Value, Refusal<'a>> {
+    let id = manager.identity(Operation::Apply);
+    let base = live.unwrap_or(&EMPTY);
+    let mut managed = Managed::decode(managed_fields(base)).map_err(Refusal::Undecodable)?;
+    let mut owners_changed = adopt(&mut managed, base, manager, ty);
+    owners_changed |= reconcile_owners(&mut managed, ty);
+
+    let last = managed.owners.remove(&id);
+    let applied = fields(ty, config);
+    let mut merged = merge(ty, base, config);
+    if let Some(last) = &last {
+        let target = merged.as_ref().unwrap_or(base);
+        if let Some(items) = pruned_fields(ty, target, &last.fields, &applied, &managed) {
+            remove(ty, merged.get_or_insert_with(|| base.clone()), &items);
+        }
+    }
+    let merged = merged.filter(|merged| !same(base, merged));
+
+    if let Some(new) = &merged {
+        let changes = compare(ty, base, new);
+        let conflicts = if force {
+            Vec::new()
+        } else {
+            conflicts(&managed, &changes)
+        };
+        if !conflicts.is_empty() {
+            return Err(Refusal::Conflicts(conflicts));
+        }
+        owners_changed |= disown(&mut managed, &changes);
+    }
+
+    let applied = applied.difference(&UNOWNED);
+    let had = last.is_some();
+    let kept = last.filter(|last| last.fields == applied);
+    owners_changed |= match &kept {
+        Some(kept) => kept.api_version != manager.api_version,
+        None => had || !applied.is_empty(),
+    };
+    if live.is_some() && merged.is_none() && !owners_changed {
+        return Ok(base.clone());
+    }
+    if !applied.is_empty() {
+        let time = match kept {
+            Some(kept) if merged.is_none() => kept.time,
+            _ => Some(Cow::Borrowed(manager.now)),
+        };
+        managed.owners.insert(id, manager.owns(applied, time));
+    }
+    let encoded = managed.encode();
+    let mut object = merged.unwrap_or_else(|| base.clone());
+    set_managed_fields(&mut object, encoded);
+    Ok(object)
+}
+
+/// Gives what an object without owners holds to a manager of its own.
+fn adopt<'a>(
+    managed: &mut Managed<'a>,
+    live: &'a Value,
+    manager: &Manager<'a>,
+    ty: Type<'a>,
+) -> bool {
+    if !managed.owners.is_empty() {
+        return false;
+    }
+    let held = compare(ty, &EMPTY, live).changed.difference(&UNOWNED);
+    if held.is_empty() {
+        return false;
+    }
+    let id = Identity::new(
+        BEFORE_FIRST_APPLY,
+        Operation::Update,
+        manager.api_version,
+        manager.subresource,
+    );
+    let owned = manager.owns(held, Some(Cow::Borrowed(manager.now)));
+    managed.owners.insert(id, owned);
+    true
+}
+
+/// Follows changes of the schema since the sets were written.
+fn reconcile_owners(managed: &mut Managed<'_>, ty: Type<'_>) -> bool {
+    let mut changed = false;
+    for owned in managed.owners.values_mut() {
+        if let Some(fields) = reconcile(ty, &owned.fields) {
+            owned.fields = fields;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// The fields to take out of a merged object: those that the manager applied the last time, does
+/// not apply now, and that nobody else owns (structured-merge-diff, `Updater.prune`).
+fn pruned_fields<'a>(
+    ty: Type<'a>,
+    merged: &Value,
+    last: &FieldSet<'a>,
+    applied: &FieldSet<'a>,
+    others: &Managed<'a>,
+) -> Option<FieldSet<'a>> {
+    if last.is_subset(applied) {
+        return None;
+    }
+    let kept = others
+        .owners
+        .values()
+        .fold(applied.clone(), |all, owned| all.union(&owned.fields));
+    let kept = with_named_fields(Some(ty), &kept);
+    let last = with_named_fields(Some(ty), last);
+    if last.is_subset(&kept) {
+        return None;
+    }
+    let without = |items: &FieldSet<'_>| {
+        let mut value = merged.clone();
+        remove(ty, &mut value, items);
+        with_named_fields(Some(ty), &fields(ty, &value)).into_owned()
+    };
+    let all = with_named_fields(Some(ty), &fields(ty, merged));
+    // What goes with the last set, then what of that is owned and comes back, then what was never
+    // this manager's and stays.
+    let first = without(&last);
+    let second = without(&all.difference(&first.union(&kept)));
+    let items = last.intersection(&all.difference(&second));
+    (!items.is_empty()).then_some(items)
+}
+
+/// What other managers own of the changed fields.
+fn conflicts<'a>(
+    managed: &Managed<'a>,
+    changes: &Changes<'_>,
+) -> Vec<(Identity<'a>, FieldSet<'a>)> {
+    managed
+        .owners
+        .iter()
+        .map(|(id, owned)| (id.clone(), owned.fields.intersection(&changes.changed)))
+        .filter(|(_, fields)| !fields.is_empty())
+        .collect()
+}
+
+/// Takes changed and removed fields from their owners; tells whether anybody lost any.
+fn disown(managed: &mut Managed<'_>, changes: &Changes<'_>) -> bool {
+    let mut changed = false;
+    for lost in [&changes.changed, &changes.removed] {
+        for owned in managed.owners.values_mut() {
+            if owned.fields.intersects(lost) {
+                owned.fields = owned.fields.difference(lost);
+                changed = true;
+            }
+        }
+    }
+    managed.owners.retain(|_, owned| !owned.fields.is_empty());
+    changed
 }
 
 /// Records in `new` what a create (`live` absent), update or patch changed: the manager owns what
@@ -80,6 +379,154 @@ pub fn track_update(
     manager: &Manager<'_>,
     typing: Typing<'_>,
 ) {
-    let _ = (live, new, manager, typing);
-    unimplemented!()
+    let sent = take_managed_fields(new);
+    let base = live.unwrap_or(&EMPTY);
+    let stored = managed_fields(base);
+    // A subresource has no say in who owns the object.
+    let source = match &sent {
+        Some(sent) if manager.subresource.is_empty() => Source::of(sent, stored),
+        _ => Source::stored(stored),
+    };
+    // Who stopped tracking an object, by a reset, does not start again until somebody applies.
+    if source.managed.owners.is_empty() && live.is_some() {
+        return;
+    }
+    let encoded = updated(base, new, manager, Type::of(typing), source);
+    set_managed_fields(new, encoded);
 }
+
+/// The owners an update starts from.
+struct Source<'a> {
+    managed: Managed<'a>,
+    /// The JSON they were read from.
+    encoded: Option<&'a Value>,
+}
+
+impl<'a> Source<'a> {
+    fn of(sent: &'a Value, stored: Option<&'a Value>) -> Self {
+        if is_reset(sent) {
+            return Self {
+                managed: Managed::default(),
+                encoded: None,
+            };
+        }
+        match Managed::decode(Some(sent)) {
+            Ok(managed) if !managed.owners.is_empty() => Self {
+                managed,
+                encoded: Some(sent),
+            },
+            // Clients that do not know the field must not delete it by accident.
+            _ => Self::stored(stored),
+        }
+    }
+
+    fn stored(stored: Option<&'a Value>) -> Self {
+        Self {
+            managed: Managed::decode(stored).unwrap_or_default(),
+            encoded: stored,
+        }
+    }
+}
+
+/// Whether a client asks for all ownership to be dropped: `[]` or `[{}]`.
+fn is_reset(sent: &Value) -> bool {
+    let Value::Array(entries) = sent else {
+        return false;
+    };
+    match entries.as_slice() {
+        [] => true,
+        [Value::Object(entry)] => entry
+            .values()
+            .all(|value| value.is_null() || value.as_str() == Some("")),
+        _ => false,
+    }
+}
+
+fn updated<'a>(
+    base: &'a Value,
+    new: &'a Value,
+    manager: &Manager<'a>,
+    ty: Type<'a>,
+    source: Source<'a>,
+) -> Option<Value> {
+    let Source {
+        mut managed,
+        encoded,
+    } = source;
+    let mut owners_changed = reconcile_owners(&mut managed, ty);
+    let changes = compare(ty, base, new);
+    owners_changed |= disown(&mut managed, &changes);
+    let taken = changes.changed.difference(&UNOWNED);
+    if !taken.is_empty() {
+        let id = manager.identity(Operation::Update);
+        let fields = match managed.owners.remove(&id) {
+            Some(before) => taken.union(&before.fields),
+            None => taken,
+        };
+        let owned = manager.owns(fields, Some(Cow::Borrowed(manager.now)));
+        managed.owners.insert(id, owned);
+        owners_changed = true;
+    }
+    let stored = managed_fields(base);
+    if !owners_changed && encoded == stored {
+        return stored.cloned();
+    }
+    managed.cap_updates();
+    managed.encode()
+}
+
+fn managed_fields(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    object
+        .get_mut("metadata")?
+        .as_object_mut()?
+        .remove("managedFields")
+}
+
+fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
+    let Some(entries) = entries else {
+        take_managed_fields(object);
+        return;
+    };
+    let Value::Object(object) = object else {
+        return;
+    };
+    let metadata = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if let Value::Object(metadata) = metadata {
+        metadata.insert("managedFields".to_owned(), entries);
+    }
+}
+
+/// An object without any field.
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+
+/// Fields that nobody owns (apimachinery, `stripMetaManager`).
+static UNOWNED: LazyLock<FieldSet<'static>> = LazyLock::new(|| {
+    let metadata = PathElement::field("metadata");
+    let top = ["apiVersion", "kind", "metadata"].map(|field| vec![PathElement::field(field)]);
+    let nested = [
+        "clusterName",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ]
+    .map(|field| vec![metadata.clone(), PathElement::field(field)]);
+    top.iter()
+        .chain(&nested)
+        .fold(FieldSet::default(), |set, path| {
+            set.union(&FieldSet::of(path))
+        })
+});

@@ -95,6 +95,14 @@ impl<'a> FieldSet<'a> {
         }
     }
 
+    /// Sets what is at and below the entry at an index.
+    pub(crate) fn replace(&mut self, index: usize, member: bool, below: FieldSet<'a>) {
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.member = member;
+            entry.below = below;
+        }
+    }
+
     /// A set of one field.
     pub(crate) fn of(path: &[PathElement<'a>]) -> Self {
         let mut set = Self::default();
@@ -143,19 +151,6 @@ impl<'a> FieldSet<'a> {
                 member: a.member && !b.member,
                 below: a.below.difference(&b.below),
             })
-        })
-    }
-
-    /// Fields in this set that are neither in the other nor below a member of it.
-    pub(crate) fn recursive_difference(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
-        self.keep(other, |a, b| match b {
-            None => Some(a.clone()),
-            Some(b) if b.member => None,
-            Some(b) => Some(Entry {
-                element: a.element.clone(),
-                member: a.member,
-                below: a.below.recursive_difference(&b.below),
-            }),
         })
     }
 

@@ -8,11 +8,15 @@ mod apply;
 mod error;
 mod fieldset;
 mod json;
+mod last_applied;
 pub mod limits;
+mod managed;
 mod merge;
 mod path;
+mod typed;
+mod types;
 
-pub use apply::{ApplyError, Conflict, Manager, Typing, apply, track_update};
+pub use apply::{ApplyError, Conflict, Manager, Typing, apply, conflict_message, track_update};
 pub use error::PatchError;
 pub use json::json_patch;
 pub use merge::merge_patch;

@@ -1,0 +1,53 @@
+//! Ownership after a schema change.
+
+use crate::fieldset::{Entry, FieldSet};
+use crate::path::PathElement;
+use crate::types::{Declared, Type};
+
+/// Turns ownership of parts into ownership of the whole where a list or map has become atomic;
+/// `None` where nothing changes.
+///
+/// The other direction needs nothing: who owned the whole owns the field still
+/// (structured-merge-diff, `ReconcileFieldSetWithSchema`).
+pub(crate) fn reconcile<'a>(ty: Type<'_>, set: &FieldSet<'a>) -> Option<FieldSet<'a>> {
+    let mut out: Option<FieldSet<'a>> = None;
+    for (index, entry) in set.entries().iter().enumerate() {
+        let change = child(ty, &entry.element).and_then(|child| reconcile_entry(child, entry));
+        if let Some((member, below)) = change {
+            let out = out.get_or_insert_with(|| set.clone());
+            out.replace(index, member, below);
+        }
+    }
+    out
+}
+
+fn reconcile_entry<'a>(ty: Type<'_>, entry: &Entry<'a>) -> Option<(bool, FieldSet<'a>)> {
+    if entry.below.is_empty() {
+        return None;
+    }
+    let is_list = ty.map_is_atomic().is_none();
+    let atomic = if is_list {
+        ty.list_is_atomic()
+    } else {
+        ty.map_is_atomic()
+    };
+    // A deduced type cannot say that it has changed.
+    if atomic == Some(true) && !ty.is_deduced() {
+        return Some((true, FieldSet::default()));
+    }
+    reconcile(ty, &entry.below).map(|below| (entry.member, below))
+}
+
+fn child<'t>(ty: Type<'t>, element: &PathElement<'_>) -> Option<Type<'t>> {
+    match element {
+        PathElement::Field(name) => {
+            ty.map_is_atomic()?;
+            let field = ty.field(name);
+            (field.declared != Declared::Unknown).then_some(field.ty)
+        }
+        PathElement::Key(_) | PathElement::Item(_) | PathElement::Index(_) => {
+            ty.list_is_atomic()?;
+            Some(ty.item())
+        }
+    }
+}
