@@ -8,6 +8,10 @@ pub const WORKSPACE: &str = "secapi.cloud/workspace";
 pub const TENANT_NAME: &str = "secapi.cloud/tenant-name";
 /// Annotation with the whole workspace name.
 pub const WORKSPACE_NAME: &str = "secapi.cloud/workspace-name";
+/// SECA kind of the resource that a managed resource was made for, such as `block-storage`.
+pub const KIND: &str = "secapi.cloud/kind";
+/// SECA name of that resource where it fits a label value, else its hash.
+pub const NAME: &str = "secapi.cloud/name";
 /// Cloud of a per-cloud Composition.
 pub const CSP: &str = "secapi.cloud/csp";
 
