@@ -1,0 +1,67 @@
+//! What the dummy cloud has, as data.
+
+use ecp_xrds::VolumeType;
+
+use crate::managed::ManagedKind;
+
+const API_VERSION: &str = "dummy.m.secapi.cloud/v1alpha1";
+
+/// Its managed resources, in the order of the constants below.
+pub(super) static MANAGED: [ManagedKind; 5] = [
+    ManagedKind {
+        api_version: API_VERSION,
+        kind: "Location",
+        noun: "location",
+        fields: &["location"],
+    },
+    ManagedKind {
+        api_version: API_VERSION,
+        kind: "Project",
+        noun: "project",
+        fields: &["location", "displayName"],
+    },
+    ManagedKind {
+        api_version: API_VERSION,
+        kind: "VolumeType",
+        noun: "volume type",
+        fields: &["location", "type", "iops", "minSizeGB"],
+    },
+    ManagedKind {
+        api_version: API_VERSION,
+        kind: "Volume",
+        noun: "volume",
+        fields: &[
+            "location",
+            "project",
+            "displayName",
+            "sizeGB",
+            "volumeType",
+            "iops",
+            "sourceImage",
+        ],
+    },
+    ManagedKind {
+        api_version: API_VERSION,
+        kind: "Image",
+        noun: "image",
+        fields: &[
+            "location",
+            "displayName",
+            "sourceVolume",
+            "cpuArchitecture",
+            "boot",
+            "initializer",
+        ],
+    },
+];
+
+pub(super) static LOCATION: &ManagedKind = &MANAGED[0];
+pub(super) static PROJECT: &ManagedKind = &MANAGED[1];
+pub(super) static VOLUME_TYPE: &ManagedKind = &MANAGED[2];
+pub(super) static VOLUME: &ManagedKind = &MANAGED[3];
+pub(super) static IMAGE: &ManagedKind = &MANAGED[4];
+
+/// The cloud has every kind of volume, under SECA's name.
+pub(super) fn volume_type(kind: VolumeType) -> &'static str {
+    kind.as_str()
+}

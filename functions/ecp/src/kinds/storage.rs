@@ -1,0 +1,92 @@
+//! Block storages and images.
+
+use ecp_xrds::reference::Resolved;
+use ecp_xrds::{BlockStorageSpec, ImageSpec};
+
+use super::resolve::{self, Owner};
+use super::{Inputs, Plan, Wait};
+use crate::clouds;
+
+pub(super) fn block_storage(
+    inputs: &mut Inputs<'_, '_>,
+    owner: &Owner,
+    plan: &mut Plan,
+) -> Result<(), Wait> {
+    let spec: BlockStorageSpec = resolve::typed(inputs.xr.object, "spec")?;
+    // All that can be asked for is asked for at once, since each round costs a call.
+    let region = resolve::region(inputs);
+    let sku = resolve::storage_sku(
+        inputs,
+        owner,
+        &spec.sku_ref,
+        region.as_ref().ok().map(|(region, _)| region),
+    );
+    let (region, cloud) = region?;
+    plan.cloud = Some(cloud);
+    let workspace = workspace_of(owner)?;
+    let workspace = resolve::cloud_id(inputs, plan, cloud, &workspace);
+    let source_image = spec.source_image_ref.as_ref().map(|reference| {
+        let image = resolve::kind("Image")?;
+        let image = resolve::resolve(reference, image, owner, "spec.sourceImageRef")?;
+        resolve::cloud_id(inputs, plan, cloud, &image)
+    });
+    let (sku_name, sku) = sku?;
+    plan.managed = cloud.block_storage(&clouds::BlockStorage {
+        region: &region,
+        name: inputs.xr.name,
+        workspace: workspace?,
+        size_gb: spec.size_gb,
+        sku: clouds::StorageSku {
+            region: &region,
+            name: &sku_name,
+            kind: sku.kind,
+            iops: sku.iops,
+            min_volume_size_gb: sku.min_volume_size,
+        },
+        source_image: source_image.transpose()?,
+    });
+    Ok(())
+}
+
+pub(super) fn image(
+    inputs: &mut Inputs<'_, '_>,
+    owner: &Owner,
+    plan: &mut Plan,
+) -> Result<(), Wait> {
+    let spec: ImageSpec = resolve::typed(inputs.xr.object, "spec")?;
+    let (region, cloud) = resolve::region(inputs)?;
+    plan.cloud = Some(cloud);
+    let storage = resolve::kind("BlockStorage")?;
+    let storage = resolve::resolve(
+        &spec.block_storage_ref,
+        storage,
+        owner,
+        "spec.blockStorageRef",
+    )?;
+    let source_volume = resolve::cloud_id(inputs, plan, cloud, &storage)?;
+    plan.managed = cloud.image(&clouds::Image {
+        region: &region,
+        name: inputs.xr.name,
+        source_volume,
+        cpu_architecture: spec.cpu_architecture,
+        boot: spec.boot,
+        initializer: spec.initializer,
+    });
+    Ok(())
+}
+
+/// The workspace that a resource is in, as if referred to.
+fn workspace_of(owner: &Owner) -> Result<Resolved, Wait> {
+    let kind = resolve::kind("Workspace")?;
+    Ok(Resolved {
+        kind,
+        tenant: owner.tenant.clone(),
+        workspace: None,
+        network: None,
+        region: None,
+        name: owner
+            .workspace
+            .clone()
+            .ok_or_else(|| Wait("waiting for the workspace to be known".into()))?,
+    })
+}
