@@ -5,10 +5,10 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
+use crate::cel::Rule;
 use crate::format::Format;
 use crate::limits;
 use crate::node::Node;
-use crate::rule::Rule;
 
 /// What a value must satisfy beside its type. Only the validator reads it.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::cel::Rule;
 use crate::checks::{Allowed, Bound, Checks, Pattern};
 use crate::error::{FieldError, FieldErrorKind};
 use crate::format::Format;
@@ -11,9 +12,8 @@ use crate::keywords::Keywords;
 use crate::limits;
 use crate::node::{ListType, MapType, Node, NodeType};
 use crate::path::Path;
-use crate::rule::Rule;
 use crate::structure::{self, Level, META_FIELDS};
-use crate::{defaults, rules};
+use crate::{cel, defaults};
 
 /// Compiles a schema and checks every rule.
 pub(crate) fn compile(schema: &Value) -> Result<Node, Vec<FieldError>> {
@@ -27,7 +27,7 @@ pub(crate) fn compile(schema: &Value) -> Result<Node, Vec<FieldError>> {
         defaults::check(&root, &mut errors);
     }
     if errors.is_empty() {
-        rules::check(&root, &mut errors);
+        cel::check_rules(&root, &mut errors);
     }
     if errors.is_empty() {
         return Ok(root);

@@ -7,11 +7,11 @@
 //!
 //! Entry points: [`Structural::compile`], [`from_type`].
 
+mod cel;
 mod checks;
 mod compile;
 mod defaults;
 mod error;
-mod evaluate;
 mod format;
 mod generate;
 mod junctor;
@@ -22,8 +22,6 @@ mod node;
 mod number;
 mod path;
 mod prune;
-mod rule;
-mod rules;
 mod structural;
 mod structure;
 mod validate;

@@ -46,11 +46,6 @@ impl Node {
     pub fn child(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or(self.additional.as_deref())
     }
-
-    /// Whether old and new values of the children belong together: not in atomic maps.
-    pub(crate) fn correlates_properties(&self) -> bool {
-        self.map_type == MapType::Granular
-    }
 }
 
 /// JSON type of a node.

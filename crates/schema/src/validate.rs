@@ -8,7 +8,7 @@ use crate::error::{FieldError, FieldErrorKind};
 use crate::limits;
 use crate::node::{Node, NodeType};
 use crate::path::Path;
-use crate::{evaluate, junctor, listtype, number};
+use crate::{cel, junctor, listtype, number};
 
 /// Validates an object against the schema of its kind.
 pub(crate) fn validate(object: &Value, old: Option<&Value>, root: &Node) -> Vec<FieldError> {
@@ -34,7 +34,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, root: &Node) -> Vec<
             }
         }
     }
-    evaluate::check(root, object, old, &Path::Root, &mut errors);
+    cel::evaluate(root, object, old, &Path::Root, &mut errors);
     errors
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn validate_at(
     errors.append(&mut report.errors);
     listtype::check(node, value, path, errors);
     if errors.len() == start {
-        evaluate::check(node, value, Some(value), path, errors);
+        cel::evaluate(node, value, Some(value), path, errors);
     }
 }
 
@@ -444,9 +444,7 @@ fn check_object(
             report.push(|| too_many(path, count, max));
         }
     }
-    let old = old
-        .filter(|_| node.correlates_properties())
-        .and_then(Value::as_object);
+    let old = old.and_then(Value::as_object);
     for (key, value) in map {
         let at = path.field(key);
         if let Some(child) = node.child(key) {

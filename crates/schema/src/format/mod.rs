@@ -221,32 +221,45 @@ fn is_duration(value: &str) -> bool {
 }
 
 fn is_go_duration(value: &str) -> bool {
-    let mut rest = value.strip_prefix(['-', '+']).unwrap_or(value);
+    go_duration_nanos(value).is_some()
+}
+
+/// The nanoseconds of a Go duration (`1h30m`, `-1.5s`).
+pub(crate) fn go_duration_nanos(value: &str) -> Option<i64> {
+    let (negative, mut rest) = match value.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, value.strip_prefix('+').unwrap_or(value)),
+    };
     if rest == "0" {
-        return true;
+        return Some(0);
     }
     if rest.is_empty() {
-        return false;
+        return None;
     }
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut total = 0_f64;
+    let mut whole = 0_i64;
     while !rest.is_empty() {
-        let number = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (digits, tail) = rest.split_at(number);
-        let has_digit = digits.bytes().any(|b| b.is_ascii_digit());
-        if !has_digit || digits.matches('.').count() > 1 {
-            return false;
-        }
-        let unit = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit);
-        if !matches!(unit, "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h") {
-            return false;
+        let (digits, tail) = rest.split_at(rest.find(|c| !is_number(c))?);
+        let (unit, tail) = tail.split_at(tail.find(is_number).unwrap_or(tail.len()));
+        let nanos: i64 = match unit {
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => return None,
+        };
+        match digits.parse::<i64>() {
+            Ok(count) => whole = whole.checked_add(count.checked_mul(nanos)?)?,
+            Err(_) => total += digits.parse::<f64>().ok()? * nanos as f64,
         }
         rest = tail;
     }
-    true
+    // Fractions are below a second or so, where doubles are exact enough.
+    let sum = whole.checked_add(total as i64)?;
+    Some(if negative { -sum } else { sum })
 }
 
 fn is_unit_word(word: &str) -> bool {

@@ -3,19 +3,30 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kube_cel::cel::Program;
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::operators;
+use kube_cel::cel::parser::Parser;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::cost::Shape;
+use super::visit;
 use crate::error::{FieldError, FieldErrorKind};
 use crate::limits;
 use crate::path::Path;
 
+/// A parsed expression.
+#[derive(Clone)]
+pub(super) struct Program {
+    pub(super) expr: Arc<IdedExpr>,
+    pub(super) shape: Shape,
+}
+
 /// A compiled rule.
 #[derive(Clone)]
 pub(crate) struct Rule {
-    pub(crate) program: Arc<Program>,
-    pub(crate) message_program: Option<Arc<Program>>,
+    pub(super) program: Program,
+    pub(super) message_program: Option<Program>,
     /// The expression, trimmed.
     pub(crate) text: String,
     /// The message, trimmed.
@@ -83,7 +94,7 @@ impl Rule {
             }
         };
         let mut program = |name: &str, text: &str| match parse(text) {
-            Ok(program) => Some(Arc::new(program)),
+            Ok(program) => Some(program),
             Err(detail) => {
                 fail(FieldErrorKind::Invalid, name, value.clone(), &detail);
                 None
@@ -103,7 +114,7 @@ impl Rule {
             .and_then(|text| program("messageExpression", text));
         let compiled = compiled.filter(|_| errors.len() == before)?;
         Some(Self {
-            uses_old_self: compiled.references().has_variable("oldSelf"),
+            uses_old_self: compiled.expr.references().has_variable("oldSelf"),
             program: compiled,
             message_program,
             text: text.to_owned(),
@@ -188,18 +199,32 @@ fn parse(text: &str) -> Result<Program, String> {
             limits::RULE_LEN_MAX
         ));
     }
+    // Refused by name, before the parser descends into them.
     if nesting(text) > limits::RULE_DEPTH_MAX {
         return Err(format!(
             "must not be nested deeper than {}",
             limits::RULE_DEPTH_MAX
         ));
     }
-    Program::compile(text).map_err(|error| format!("compilation failed: {error}"))
+    let mut expr = Parser::new()
+        .enable_optional_syntax(true)
+        .parse(text)
+        .map_err(|error| format!("compilation failed: {error}"))?;
+    // `a.?b` of `cel` fails where `b` is absent; `a[?"b"]` is none, as both should be.
+    visit::calls(&mut expr, &mut |call| {
+        if call.func_name == operators::OPT_SELECT {
+            call.func_name = operators::OPT_INDEX.to_owned();
+        }
+    });
+    Ok(Program {
+        shape: Shape::of(&expr),
+        expr: Arc::new(expr),
+    })
 }
 
-/// Upper bound of how deep brackets, conditionals and prefix operators nest.
+/// Upper bound of how deep brackets nest.
 fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest, mut prefixes) = (0_usize, 0, 0);
+    let (mut depth, mut deepest) = (0_usize, 0);
     for c in text.chars() {
         match c {
             '(' | '[' | '{' => {
@@ -207,10 +232,8 @@ fn nesting(text: &str) -> usize {
                 deepest = deepest.max(depth);
             }
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            '?' | '!' | '-' => prefixes += 1,
             _ => {}
         }
     }
-    let _ = prefixes;
     deepest
 }

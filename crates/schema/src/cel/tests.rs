@@ -1,0 +1,321 @@
+//! Rules, from schema to message.
+
+use serde_json::{Value, json};
+
+use crate::Structural;
+
+/// The messages that a schema of `spec` has for an object.
+#[track_caller]
+fn messages(spec: &Value, new: &Value, old: Option<&Value>) -> Vec<String> {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let schema = Structural::compile(&schema).expect("schema compiles");
+    let object = |spec: &Value| json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec});
+    let errors = schema.validate(&object(new), old.map(object).as_ref());
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// An object with properties and one rule.
+fn with_rule(properties: Value, rule: Value) -> Value {
+    json!({"type": "object", "properties": properties, "x-kubernetes-validations": [rule]})
+}
+
+#[test]
+fn a_false_rule_is_an_error_with_its_message() {
+    let properties = json!({"a": {"type": "integer"}, "b": {"type": "integer"}});
+    let cases = [
+        (
+            json!({"rule": "self.a < self.b"}),
+            "spec: Invalid value: failed rule: self.a < self.b",
+        ),
+        (
+            json!({"rule": "self.a < self.b", "message": "a must be less"}),
+            "spec: Invalid value: a must be less",
+        ),
+        (
+            json!({"rule": "self.a < self.b", "messageExpression": "'a is ' + string(self.a)", "message": "no"}),
+            "spec: Invalid value: a is 5",
+        ),
+        (
+            json!({"rule": "self.a < self.b", "message": "x", "fieldPath": ".a", "reason": "FieldValueForbidden"}),
+            "spec.a: Forbidden: x",
+        ),
+        (
+            json!({"rule": "self.a < self.b", "message": "x", "reason": "FieldValueRequired"}),
+            "spec: Required value: x",
+        ),
+        (
+            json!({"rule": "self.a < self.b", "reason": "FieldValueDuplicate", "message": "x"}),
+            "spec: Duplicate value",
+        ),
+        (
+            json!({"rule": "self.a / 0 == 1", "message": "x"}),
+            "spec: Invalid value: \"object\": Division by zero of Int(5) evaluating rule: x",
+        ),
+    ];
+    for (rule, want) in cases {
+        let spec = with_rule(properties.clone(), rule.clone());
+        assert_eq!(
+            messages(&spec, &json!({"a": 5, "b": 3}), None),
+            [want],
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn rules_on_scalars_show_the_value() {
+    let spec = json!({"type": "object", "properties": {"a": {
+        "type": "integer", "x-kubernetes-validations": [{"rule": "self > 3", "message": "too small"}],
+    }}});
+    assert_eq!(
+        messages(&spec, &json!({"a": 2}), None),
+        ["spec.a: Invalid value: 2: too small"]
+    );
+    assert!(
+        messages(&spec, &json!({}), None).is_empty(),
+        "absent values have no rules"
+    );
+}
+
+#[test]
+fn values_look_to_rules_as_they_do_upstream() {
+    let cases = [
+        (
+            json!({"x": {"type": "string", "nullable": true}}),
+            json!({"x": null}),
+            "!has(self.x)",
+        ),
+        (
+            json!({"x": {"type": "string", "default": "d"}}),
+            json!({"x": "d"}),
+            "has(self.x)",
+        ),
+        (
+            json!({"namespace": {"type": "string"}}),
+            json!({"namespace": "n"}),
+            "self.__namespace__ == 'n'",
+        ),
+        (
+            json!({"a_b": {"type": "string"}}),
+            json!({"a_b": "n"}),
+            "self.a_b == 'n'",
+        ),
+        (
+            json!({"a-b": {"type": "string"}}),
+            json!({"a-b": "n"}),
+            "self.a__dash__b == 'n'",
+        ),
+        (
+            json!({"m": {"type": "object", "additionalProperties": {"type": "string"}}}),
+            json!({"m": {"a-b.c/d": "v"}}),
+            "self.m['a-b.c/d'] == 'v' && 'a-b.c/d' in self.m && self.m.all(k, k.startsWith('a'))",
+        ),
+        (
+            json!({"n": {"type": "number"}}),
+            json!({"n": 3}),
+            "self.n == 3.0 && self.n < 4.5",
+        ),
+        (
+            json!({"n": {"type": "integer"}}),
+            json!({"n": 3.0}),
+            "self.n == 3",
+        ),
+        (
+            json!({"t": {"type": "string", "format": "date-time"}}),
+            json!({"t": "2024-01-02T03:04:05Z"}),
+            "self.t.getFullYear() == 2024 && self.t < timestamp('2025-01-01T00:00:00Z')",
+        ),
+        (
+            json!({"t": {"type": "string", "format": "date"}}),
+            json!({"t": "2024-01-02"}),
+            "self.t.getDayOfMonth() == 1",
+        ),
+        (
+            json!({"d": {"type": "string", "format": "duration"}}),
+            json!({"d": "90m"}),
+            "self.d == duration('1h30m')",
+        ),
+        (
+            json!({"b": {"type": "string", "format": "byte"}}),
+            json!({"b": "aGk="}),
+            "self.b == b'hi'",
+        ),
+        (
+            json!({"p": {"x-kubernetes-int-or-string": true}}),
+            json!({"p": "80"}),
+            "self.p == '80'",
+        ),
+        (
+            json!({"l": {"type": "array", "items": {"type": "integer"}}}),
+            json!({"l": [1, 2]}),
+            "self.l.exists(x, x == 2) && self.l.map(x, x * 2) == [2, 4] && self.l.filter(x, x > 1).size() == 1",
+        ),
+        (
+            json!({"s": {"type": "string"}}),
+            json!({"s": "abc"}),
+            "self.s.matches('^[a-z]+$') && self.s.size() == 3 && self.s.lowerAscii() == 'abc'",
+        ),
+        (
+            json!({"s": {"type": "string"}}),
+            json!({"s": "1Gi"}),
+            "isQuantity(self.s) && quantity(self.s).isGreaterThan(quantity('1Mi'))",
+        ),
+        (
+            json!({"s": {"type": "string"}}),
+            json!({"s": "10.0.0.1"}),
+            "isIP(self.s) && ip(self.s).family() == 4",
+        ),
+        (
+            json!({"s": {"type": "string"}}),
+            json!({}),
+            "self.?s.orValue('x') == 'x' && !self.?s.hasValue()",
+        ),
+        (
+            json!({"s": {"type": "string"}}),
+            json!({"s": "y"}),
+            "self.?s.orValue('x') == 'y'",
+        ),
+        (
+            json!({"o": {"type": "object", "properties": {"s": {"type": "string"}}}}),
+            json!({}),
+            "self.?o.?s.orValue('x') == 'x'",
+        ),
+    ];
+    for (properties, object, rule) in cases {
+        let spec = with_rule(properties, json!({"rule": rule}));
+        assert_eq!(
+            messages(&spec, &object, None),
+            Vec::<String>::new(),
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn transition_rules_need_an_old_value() {
+    let spec = with_rule(
+        json!({"size": {"type": "integer"}}),
+        json!({"rule": "self.size >= oldSelf.size", "message": "cannot shrink"}),
+    );
+    let (small, large) = (json!({"size": 1}), json!({"size": 2}));
+    assert!(messages(&spec, &small, None).is_empty());
+    assert!(messages(&spec, &large, Some(&small)).is_empty());
+    assert_eq!(
+        messages(&spec, &small, Some(&large)),
+        ["spec: Invalid value: cannot shrink"]
+    );
+}
+
+#[test]
+fn an_optional_old_value_is_optional() {
+    let spec = with_rule(
+        json!({"size": {"type": "integer"}}),
+        json!({
+            "rule": "oldSelf.hasValue() ? self.size >= oldSelf.value().size : self.size == 1",
+            "optionalOldSelf": true,
+            "message": "starts at 1 and grows",
+        }),
+    );
+    let (one, two) = (json!({"size": 1}), json!({"size": 2}));
+    assert!(messages(&spec, &one, None).is_empty());
+    assert_eq!(messages(&spec, &two, None).len(), 1);
+    assert!(messages(&spec, &two, Some(&one)).is_empty());
+    assert_eq!(messages(&spec, &one, Some(&two)).len(), 1);
+}
+
+#[test]
+fn only_items_of_keyed_lists_have_old_values() {
+    let item = json!({
+        "type": "object", "required": ["name"],
+        "properties": {"name": {"type": "string"}, "v": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.v >= oldSelf.v", "message": "cannot shrink"}],
+    });
+    let list = json!({
+        "type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+    });
+    let spec = json!({"type": "object", "properties": {"l": list}});
+    let old = json!({"l": [{"name": "a", "v": 5}, {"name": "b", "v": 1}]});
+    let new = json!({"l": [{"name": "b", "v": 2}, {"name": "c", "v": 0}, {"name": "a", "v": 4}]});
+    assert_eq!(
+        messages(&spec, &new, Some(&old)),
+        ["spec.l[2]: Invalid value: cannot shrink"]
+    );
+}
+
+#[test]
+fn unchanged_values_may_stay_against_a_rule() {
+    let spec = json!({"type": "object", "properties": {
+        "a": {"type": "string", "x-kubernetes-validations": [{"rule": "self == 'ok'", "message": "not ok"}]},
+        "b": {"type": "string"},
+        "l": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == 'ok'", "message": "not ok"}]}},
+    }});
+    let old = json!({"a": "bad", "b": "1", "l": ["bad"]});
+    assert!(
+        messages(
+            &spec,
+            &json!({"a": "bad", "b": "2", "l": ["bad"]}),
+            Some(&old)
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        messages(&spec, &json!({"a": "worse", "b": "2"}), Some(&old)),
+        ["spec.a: Invalid value: \"worse\": not ok"]
+    );
+    // Items of atomic lists have no old value; the list counts as a whole.
+    assert_eq!(
+        messages(&spec, &json!({"l": ["bad", "ok"]}), Some(&old)),
+        ["spec.l[0]: Invalid value: \"bad\": not ok"]
+    );
+}
+
+#[test]
+fn rules_wait_for_valid_types() {
+    let spec = with_rule(
+        json!({"a": {"type": "integer"}}),
+        json!({"rule": "self.a > 1"}),
+    );
+    assert_eq!(
+        messages(&spec, &json!({"a": "x"}), None),
+        [
+            "spec.a: Invalid value: \"string\": spec.a in body must be of type integer: \"string\"",
+            "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; \
+             correct the existing errors to complete validation",
+        ]
+    );
+}
+
+#[test]
+fn absent_fields_fail_closed() {
+    let spec = with_rule(
+        json!({"a": {"type": "integer"}}),
+        json!({"rule": "self.a > 1"}),
+    );
+    assert_eq!(
+        messages(&spec, &json!({}), None),
+        ["spec: Invalid value: \"object\": no such key: a evaluating rule: self.a > 1"]
+    );
+}
+
+#[test]
+fn a_rule_that_would_take_too_long_is_not_run() {
+    let spec = with_rule(
+        json!({"l": {"type": "array", "maxItems": 2000, "items": {"type": "integer"}}}),
+        json!({"rule": "self.l.all(x, self.l.exists(y, y == x))"}),
+    );
+    let list = |len: usize| json!({"l": vec![7; len]});
+    assert!(messages(&spec, &list(100), None).is_empty());
+    let spec = json!({"type": "object", "properties": {"spec": with_rule(
+        json!({"s": {"type": "string"}, "t": {"type": "string"}}),
+        json!({"rule": "self.s.replace('a', self.t).size() > 0"}),
+    )}});
+    let schema = Structural::compile(&spec).expect("compiles");
+    let large = json!({"spec": {"s": "a".repeat(100_000), "t": "b".repeat(100_000)}});
+    let errors = schema.validate(&large, None);
+    assert_eq!(errors.len(), 1);
+    assert!(
+        errors[0].detail.contains("call cost exceeds limit"),
+        "{}",
+        errors[0]
+    );
+}
