@@ -18,7 +18,7 @@ use crate::server::Scope;
 use crate::status::Status;
 use crate::table::accept::{MediaRange, accepted};
 
-pub(crate) use model::{Group, Version, groups};
+use model::{Group, groups};
 
 const JSON: &str = "application/json";
 

@@ -1,0 +1,670 @@
+//! CREATE and UPDATE, and the steps that every write goes through.
+
+use bytes::Bytes;
+use ecp_meta::object;
+use ecp_patch::{Manager, Typing, track_update};
+use ecp_schema::{FieldError, FieldErrorKind};
+use ecp_store::{CommitError, Entry, Expect, Op, Revision};
+use http::{Response, StatusCode, header};
+use serde_json::Value;
+
+use super::body::{self, Parsed};
+use super::{
+    Answer, Place, Request, kinds, metadata, object_response, store_error, warn,
+};
+use crate::body::ApiBody;
+use crate::limits;
+use crate::registry::Rules;
+use crate::status::{Cause, Status};
+use crate::storage;
+
+/// What to do about unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// How a write is made.
+#[derive(Debug)]
+pub(super) struct Options<'a> {
+    pub(super) dry_run: bool,
+    pub(super) manager: String,
+    pub(super) subresource: &'a str,
+    pub(super) validation: FieldValidation,
+}
+
+/// A write that happened, or would have.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Encoded object.
+    pub(super) value: Bytes,
+    pub(super) revision: Revision,
+    pub(super) warnings: Vec<String>,
+    pub(super) created: bool,
+}
+
+impl<'a> Request<'a> {
+    /// How this request writes.
+    pub(super) fn options(&self) -> Result<Options<'a>, Status> {
+        let validation = match self.params.field_validation.as_deref() {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                return Err(Status::bad_request(format!(
+                    "fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \
+                     \"Strict\", \"Warn\""
+                )));
+            }
+        };
+        Ok(Options {
+            dry_run: self.params.dry_run,
+            manager: self.manager()?,
+            subresource: self.subresource.unwrap_or_default(),
+            validation,
+        })
+    }
+
+    /// The field manager: as given, or from the user agent up to its first slash.
+    fn manager(&self) -> Result<String, Status> {
+        if let Some(manager) = &self.params.field_manager {
+            let printable = manager.chars().all(|c| !c.is_control());
+            if manager.len() > limits::FIELD_MANAGER_LEN_MAX || !printable {
+                return Err(Status::bad_request(format!(
+                    "fieldManager: Invalid value: must be printable and at most {} bytes",
+                    limits::FIELD_MANAGER_LEN_MAX
+                )));
+            }
+            return Ok(manager.clone());
+        }
+        let agent = self
+            .headers
+            .get(header::USER_AGENT)
+            .and_then(|v| v.to_str().ok())
+            .and_then(|v| v.split('/').next())
+            .unwrap_or_default();
+        let name: String = agent
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(limits::FIELD_MANAGER_LEN_MAX)
+            .collect();
+        Ok(if name.is_empty() { "unknown".into() } else { name })
+    }
+
+    /// The answer that shows what was written.
+    pub(super) fn written(&self, written: Written) -> Response<ApiBody> {
+        let code = if written.created {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let json = storage::json(self.place.resource, &written.value, written.revision);
+        let mut response = object_response(self, code, json);
+        for text in &written.warnings {
+            warn(response.headers_mut(), text);
+        }
+        response
+    }
+}
+
+/// Answers POST.
+pub(super) async fn create(request: &Request<'_>) -> Answer {
+    let options = request.options()?;
+    let parsed = body::parse(request.headers, &request.body)?;
+    let written = create_object(&request.place, parsed, &options).await?;
+    Ok(request.written(written))
+}
+
+/// Answers PUT.
+pub(super) async fn update(request: &Request<'_>) -> Answer {
+    let place = &request.place;
+    let name = request.name.unwrap_or_default();
+    let options = request.options()?;
+    let mut parsed = body::parse(request.headers, &request.body)?;
+    check_type(place, &mut parsed.value)?;
+    check_place(place, &mut parsed.value, Some(name))?;
+    let sent = object::resource_version(&parsed.value).to_owned();
+    if sent.is_empty() && place.resource.is_custom() {
+        let error = FieldError::new(
+            FieldErrorKind::Invalid,
+            "metadata.resourceVersion",
+            "must be specified for an update",
+        )
+        .with_value(0.into());
+        return Err(place.invalid(name, &[error]));
+    }
+    for _ in 0..limits::PATCH_TRIES_MAX {
+        let entry = existing(place, name).await?;
+        check_version(place, name, &sent, &entry)?;
+        let old = storage::decode(place.resource, &entry);
+        check_uid(place, name, &parsed.value, &old)?;
+        let change = Change {
+            old: &old,
+            new: parsed.value.clone(),
+            duplicates: parsed.duplicates.clone(),
+            applied: false,
+        };
+        match commit_update(place, name, &entry, change, &options).await? {
+            Some(written) => return Ok(request.written(written)),
+            None if sent.is_empty() => {}
+            None => return Err(place.conflict(name, MODIFIED)),
+        }
+    }
+    Err(place.conflict(name, MODIFIED))
+}
+
+pub(super) const MODIFIED: &str = "the object has been modified; please apply your changes to the \
+     latest version and try again";
+
+/// The stored entry of an object.
+pub(super) async fn existing(place: &Place<'_>, name: &str) -> Result<Entry, Status> {
+    find(place, name).await?.ok_or_else(|| place.not_found(name))
+}
+
+/// The stored entry of an object, if there is one.
+pub(super) async fn find(place: &Place<'_>, name: &str) -> Result<Option<Entry>, Status> {
+    place
+        .server
+        .store
+        .get(&place.key(name))
+        .await
+        .map_err(store_error)
+}
+
+/// 409, unless the version a client sent is the current one (or none).
+pub(super) fn check_version(
+    place: &Place<'_>,
+    name: &str,
+    sent: &str,
+    entry: &Entry,
+) -> Result<(), Status> {
+    if sent.is_empty() || sent == "0" || sent == entry.modified.to_string() {
+        return Ok(());
+    }
+    if sent.parse::<u64>().is_err() {
+        let error = FieldError::new(
+            FieldErrorKind::Invalid,
+            "metadata.resourceVersion",
+            "must be an unsigned integer",
+        )
+        .with_value(sent.into());
+        return Err(place.invalid(name, &[error]));
+    }
+    Err(place.conflict(name, MODIFIED))
+}
+
+/// 409, unless the uid a client sent is that of the object (or none).
+pub(super) fn check_uid(
+    place: &Place<'_>,
+    name: &str,
+    sent: &Value,
+    old: &Value,
+) -> Result<(), Status> {
+    let (sent, is) = (object::uid(sent), object::uid(old));
+    if sent.is_empty() || sent == is {
+        return Ok(());
+    }
+    Err(place.conflict(
+        name,
+        &format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {is}"),
+    ))
+}
+
+/// Checks `apiVersion` and `kind` against the URL.
+pub(super) fn check_type(place: &Place<'_>, value: &mut Value) -> Result<(), Status> {
+    let gvk = &place.resource.gvk;
+    let Some(map) = value.as_object_mut() else {
+        return Err(Status::bad_request("the request body is not an object"));
+    };
+    for (field, wanted) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
+        match map.get(field).and_then(Value::as_str) {
+            Some(sent) if sent == wanted => {}
+            // Typed decoders fill in the kind of the URL; for custom resources it must be sent.
+            None | Some("") if !place.resource.is_custom() => {
+                map.insert(field.into(), wanted.into());
+            }
+            None | Some("") => {
+                return Err(Status::bad_request(format!(
+                    "Object '{field}' is missing in the request body"
+                )));
+            }
+            Some(sent) => {
+                return Err(Status::bad_request(format!(
+                    "the {field} in the data ({sent}) does not match the expected {field} \
+                     ({wanted})"
+                )));
+            }
+        }
+    }
+    match map.get("metadata") {
+        None | Some(Value::Null) => {
+            map.insert("metadata".into(), Value::Object(Default::default()));
+            Ok(())
+        }
+        Some(Value::Object(_)) => Ok(()),
+        Some(_) => Err(Status::bad_request("metadata is not an object")),
+    }
+}
+
+/// Checks name and namespace against the URL, and fills them in where the object has none.
+pub(super) fn check_place(
+    place: &Place<'_>,
+    value: &mut Value,
+    name: Option<&str>,
+) -> Result<(), Status> {
+    let metadata = object::metadata_mut(value);
+    for (field, wanted) in [("namespace", place.namespace), ("name", name)] {
+        let sent = metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|s| !s.is_empty());
+        match (sent, wanted) {
+            (Some(sent), Some(wanted)) if sent != wanted => {
+                return Err(Status::bad_request(format!(
+                    "the {field} of the object ({sent}) does not match the {field} on the request \
+                     ({wanted})"
+                )));
+            }
+            (None, Some(wanted)) => {
+                metadata.insert(field.into(), wanted.into());
+            }
+            (Some(_), None) if field == "namespace" && !place.resource.namespaced => {
+                return Err(Status::bad_request(
+                    "namespace is not allowed on cluster-scoped objects",
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Creates an object.
+pub(super) async fn create_object(
+    place: &Place<'_>,
+    mut parsed: Parsed,
+    options: &Options<'_>,
+) -> Result<Written, Status> {
+    check_type(place, &mut parsed.value)?;
+    check_place(place, &mut parsed.value, None)?;
+    if !matches!(object::resource_version(&parsed.value), "" | "0") {
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    admit_create(place, object::name(&parsed.value)).await?;
+    let base = generated_base(&parsed.value);
+    let tries = match base {
+        Some(_) => limits::GENERATE_NAME_TRIES_MAX,
+        None => 1,
+    };
+    let mut name = String::new();
+    for _ in 0..tries {
+        let mut attempt = parsed.value.clone();
+        if let Some(base) = &base {
+            object::metadata_mut(&mut attempt)
+                .insert("name".into(), metadata::generate_name(base).into());
+        }
+        name = object::name(&attempt).to_owned();
+        let parsed = Parsed {
+            value: attempt,
+            duplicates: parsed.duplicates.clone(),
+        };
+        if let Some(written) = try_create(place, parsed, options, false).await? {
+            return Ok(written);
+        }
+    }
+    let status = Status::already_exists(&place.resource.group_resource(), &name);
+    Err(match base {
+        // The client did nothing wrong: another try will find a free name.
+        Some(_) => status.with(|d| d.retry_after_seconds = 1),
+        None => status,
+    })
+}
+
+/// The base of a name to generate, if the object has no name of its own.
+fn generated_base(value: &Value) -> Option<String> {
+    object::meta_str(value, "generateName")
+        .filter(|base| object::name(value).is_empty() && !base.is_empty())
+        .map(Into::into)
+}
+
+/// Creates an object whose name is known; `None`: it exists.
+pub(super) async fn try_create(
+    place: &Place<'_>,
+    parsed: Parsed,
+    options: &Options<'_>,
+    applied: bool,
+) -> Result<Option<Written>, Status> {
+    let resource = place.resource;
+    let Parsed {
+        mut value,
+        duplicates,
+    } = parsed;
+    metadata::start(resource, &mut value, place.server.now());
+    if resource.status_subresource
+        && let Some(map) = value.as_object_mut()
+    {
+        map.remove("status");
+    }
+    kinds::prepare(resource, &mut value, None);
+    let name = object::name(&value).to_owned();
+    let mut errors = Vec::new();
+    // Before defaulting: the kinds of values decide what can be defaulted.
+    metadata::validate(resource, &value, &mut errors);
+    let warnings = shape(place, &mut value, None, duplicates, options, &mut errors)?;
+    if !errors.is_empty() {
+        return Err(place.invalid(&name, &errors));
+    }
+    if resource.rules == Rules::Crd {
+        crate::crd::admit(place, &mut value).await?;
+    }
+    if !applied {
+        own(place, None, &mut value, options);
+    }
+    let encoded = storage::encode(resource, &value);
+    let key = place.key(&name);
+    if options.dry_run {
+        return match find(place, &name).await? {
+            Some(_) => Ok(None),
+            None => Ok(Some(Written {
+                value: encoded,
+                revision: Revision(0),
+                warnings,
+                created: true,
+            })),
+        };
+    }
+    place.server.ensure_cluster(place.cluster).await?;
+    let op = Op::Put {
+        key,
+        value: encoded.clone(),
+        expect: Expect::Absent,
+    };
+    match place.server.store.commit(vec![op]).await {
+        Ok(committed) => {
+            settle(place, committed.revision).await;
+            Ok(Some(Written {
+                value: encoded,
+                revision: committed.revision,
+                warnings,
+                created: true,
+            }))
+        }
+        Err(CommitError::Precondition { .. }) => Ok(None),
+        Err(error) => Err(commit_error(error)),
+    }
+}
+
+/// After a write of a definition: waits until it is served, so that the client that wrote it finds
+/// it.
+pub(super) async fn settle(place: &Place<'_>, revision: Revision) {
+    if place.resource.rules == Rules::Crd {
+        place.server.registry.wait_for(revision).await;
+    }
+}
+
+/// The status of a commit that failed otherwise than by a precondition.
+pub(crate) fn commit_error(error: CommitError) -> Status {
+    match error {
+        CommitError::Store(error) => store_error(error),
+        error => {
+            tracing::error!(%error, "commit refused");
+            Status::internal("the write was refused")
+        }
+    }
+}
+
+/// Prunes, defaults and validates; returns warnings.
+fn shape(
+    place: &Place<'_>,
+    value: &mut Value,
+    old: Option<&Value>,
+    duplicates: Vec<String>,
+    options: &Options<'_>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Vec<String>, Status> {
+    let resource = place.resource;
+    let mut unknown = Vec::new();
+    if let Some(schema) = &resource.schema {
+        unknown = schema.prune(value);
+        schema.default(value);
+    }
+    let warnings = field_report(unknown, duplicates, options.validation)?;
+    if let Some(schema) = &resource.schema {
+        errors.extend(schema.validate(value, old));
+    }
+    kinds::validate(resource, value, old, errors);
+    Ok(warnings)
+}
+
+/// Unknown and duplicate fields, as the client wants them reported.
+fn field_report(
+    unknown: Vec<String>,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let unknown = unknown.into_iter().map(|f| format!("unknown field {f:?}"));
+    let duplicates = duplicates
+        .into_iter()
+        .map(|f| format!("duplicate field {f:?}"));
+    let report: Vec<String> = duplicates.chain(unknown).collect();
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(report),
+        FieldValidation::Strict if report.is_empty() => Ok(report),
+        FieldValidation::Strict => Err(Status::bad_request(format!(
+            "strict decoding error: {}",
+            report.join(", ")
+        ))),
+    }
+}
+
+/// How lists and maps of a resource merge.
+pub(super) fn typing<'a>(place: &Place<'a>) -> Typing<'a> {
+    match &place.resource.schema {
+        Some(schema) => Typing::Schema(schema.root()),
+        None => Typing::Deduced,
+    }
+}
+
+/// Records field ownership of a write that is not an apply.
+fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, options: &Options<'_>) {
+    let now = metadata::time(place.server.now());
+    let manager = Manager {
+        name: &options.manager,
+        subresource: options.subresource,
+        api_version: &place.resource.api_version(),
+        now: &now,
+    };
+    track_update(old, new, &manager, typing(place));
+}
+
+/// A change of an object.
+pub(super) struct Change<'a> {
+    pub(super) old: &'a Value,
+    pub(super) new: Value,
+    pub(super) duplicates: Vec<String>,
+    /// Whether field ownership is already recorded.
+    pub(super) applied: bool,
+}
+
+/// Commits a change of an object that is still as `entry` says; `None`: it is not.
+pub(super) async fn commit_update(
+    place: &Place<'_>,
+    name: &str,
+    entry: &Entry,
+    change: Change<'_>,
+    options: &Options<'_>,
+) -> Result<Option<Written>, Status> {
+    let resource = place.resource;
+    let Change {
+        old,
+        new,
+        duplicates,
+        applied,
+    } = change;
+    let mut errors = Vec::new();
+    metadata::validate_update(old, &new, &mut errors);
+    let mut new = confine(place, old, new, options.subresource);
+    metadata::carry(old, &mut new);
+    kinds::prepare_update(resource, &mut new, old, options.subresource);
+    metadata::validate(resource, &new, &mut errors);
+    let warnings = shape(place, &mut new, Some(old), duplicates, options, &mut errors)?;
+    if !errors.is_empty() {
+        return Err(place.invalid(name, &errors));
+    }
+    if resource.rules == Rules::Crd {
+        crate::crd::admit(place, &mut new).await?;
+    }
+    metadata::advance_generation(resource, old, &mut new);
+    if !applied {
+        own(place, Some(old), &mut new, options);
+    }
+    let value = storage::encode(resource, &new);
+    let written = |revision| Written {
+        value: value.clone(),
+        revision,
+        warnings,
+        created: false,
+    };
+    let gone = object::is_deleting(&new) && metadata::is_finalized(resource, &new);
+    if (value == entry.value && !gone) || options.dry_run {
+        return Ok(Some(written(entry.modified)));
+    }
+    let expect = Expect::Modified(entry.modified);
+    let key = entry.key.clone();
+    let op = if gone {
+        Op::Delete { key, expect }
+    } else {
+        Op::Put {
+            key,
+            value: value.clone(),
+            expect,
+        }
+    };
+    match place.server.store.commit(vec![op]).await {
+        Ok(committed) => {
+            settle(place, committed.revision).await;
+            Ok(Some(written(committed.revision)))
+        }
+        Err(CommitError::Precondition { .. }) => Ok(None),
+        Err(error) => Err(commit_error(error)),
+    }
+}
+
+/// Keeps of the new object what the endpoint may change: the main one everything but `status`, a
+/// subresource only its part.
+fn confine(place: &Place<'_>, old: &Value, new: Value, subresource: &str) -> Value {
+    let part = |from: &Value, into: &mut Value, field: &str| {
+        let Some(map) = into.as_object_mut() else { return };
+        match from.get(field) {
+            Some(value) => map.insert(field.into(), value.clone()),
+            None => map.remove(field),
+        };
+    };
+    let mut kept;
+    match subresource {
+        "" => {
+            kept = new;
+            if place.resource.status_subresource {
+                part(old, &mut kept, "status");
+            }
+        }
+        "finalize" => {
+            kept = old.clone();
+            part(&new, &mut kept, "spec");
+        }
+        _ => {
+            kept = old.clone();
+            part(&new, &mut kept, "status");
+            let managed = new.pointer("/metadata/managedFields").cloned();
+            if let Some(managed) = managed {
+                object::metadata_mut(&mut kept).insert("managedFields".into(), managed);
+            }
+        }
+    }
+    kept
+}
+
+/// Writes an object as it is given, if it is still at `revision`. See
+/// [`crate::Internal::update`].
+pub(crate) async fn write_raw(
+    place: &Place<'_>,
+    value: &Value,
+    revision: Revision,
+) -> Result<Revision, Status> {
+    let name = object::name(value);
+    let entry = existing(place, name).await?;
+    if entry.modified != revision {
+        return Err(place.conflict(name, MODIFIED));
+    }
+    let encoded = storage::encode(place.resource, value);
+    let gone = object::is_deleting(value) && metadata::is_finalized(place.resource, value);
+    if !gone && encoded == entry.value {
+        return Ok(revision);
+    }
+    let expect = Expect::Modified(revision);
+    let key = entry.key;
+    let op = if gone {
+        Op::Delete { key, expect }
+    } else {
+        Op::Put {
+            key,
+            value: encoded,
+            expect,
+        }
+    };
+    match place.server.store.commit(vec![op]).await {
+        Ok(committed) => {
+            settle(place, committed.revision).await;
+            Ok(committed.revision)
+        }
+        Err(CommitError::Precondition { current: None, .. }) => Err(place.not_found(name)),
+        Err(CommitError::Precondition { .. }) => Err(place.conflict(name, MODIFIED)),
+        Err(error) => Err(commit_error(error)),
+    }
+}
+
+/// Refuses creates where nothing may be created: in a namespace that is missing or going, and of a
+/// definition that is going.
+pub(super) async fn admit_create(place: &Place<'_>, name: &str) -> Result<(), Status> {
+    let resource = place.resource.group_resource();
+    if let Some(crd) = place.resource.crd()
+        && crd.terminating
+    {
+        return Err(Status::failure(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            format!(
+                "create not allowed while custom resource definition {} is terminating",
+                crd.name
+            ),
+        )
+        .about(&resource, name));
+    }
+    let Some(namespace) = place.namespace else {
+        return Ok(());
+    };
+    place.server.ensure_cluster(place.cluster).await?;
+    let key = format!("/core/namespaces/{}/-/{namespace}", place.cluster);
+    let entry = place.server.store.get(&key).await.map_err(store_error)?;
+    let Some(entry) = entry else {
+        let namespaces = ecp_meta::gvk::GroupResource::new("", "namespaces");
+        return Err(Status::not_found(&namespaces, namespace));
+    };
+    if storage::is_deleting(&entry.value) {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let cause = Cause::new(
+            "NamespaceTerminating",
+            &format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        );
+        return Err(Status::forbidden(&resource, name, &why).cause(cause));
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Limits of the API server.
+
+use std::time::Duration;
+
+/// Longest request body (kube-apiserver's `MaxRequestBodyBytes`).
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// How long a request other than a watch may take.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Items on a page when the client asks for more or sets no limit: no limit, as upstream.
+pub const LIST_LIMIT_MAX: usize = usize::MAX;
+/// Tries at a generated name before the create is refused.
+pub const GENERATE_NAME_TRIES_MAX: usize = 8;
+/// Longest base of a generated name, so that name and suffix fit a label.
+pub const GENERATE_NAME_BASE_LEN_MAX: usize = 58;
+/// Random characters of a generated name.
+pub const GENERATE_NAME_SUFFIX_LEN: usize = 5;
+/// Tries at a patch that meets concurrent writes.
+pub const PATCH_TRIES_MAX: usize = 5;
+/// How long a read waits for a revision that has not happened yet.
+pub const FUTURE_REVISION_WAIT: Duration = Duration::from_secs(3);
+/// Time between bookmarks of a quiet watch.
+pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// Shortest time after which the server ends a watch without `timeoutSeconds`; the longest is twice
+/// this.
+pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(30 * 60);
+/// All annotations of an object together (apimachinery `TotalAnnotationSizeLimitB`).
+pub const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+/// Longest field manager name.
+pub const FIELD_MANAGER_LEN_MAX: usize = 128;
+/// Bytes of one chunk of a list response.
+pub const LIST_CHUNK_BYTES: usize = 256 * 1024;
+/// Warnings on one response.
+pub const WARNINGS_MAX: usize = 32;
+/// Deepest nesting of a request body.
+pub const BODY_DEPTH_MAX: usize = 128;
+/// Connections of one listener; more wait in the kernel's queue.
+pub const CONNECTIONS_MAX: usize = 8192;
+/// Requests under way on one HTTP/2 connection. client-go puts all watches of a process on one.
+pub const HTTP2_STREAMS_MAX: u32 = 1000;
+/// Time between pings of a quiet HTTP/2 connection.
+pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a ping may stay unanswered.
+pub const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Request line and headers of one request.
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// How long a client may take for a request's headers; also ends idle HTTP/1.1 connections.
+pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a TLS handshake may take.
+pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after a failed accept, such as one without free file descriptors.
+pub const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How long requests under way may take to finish when the server stops.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest life of a watch that a client may ask for, in seconds.
+pub const WATCH_SECONDS_MAX: u64 = 24 * 60 * 60;
+/// OpenAPI documents kept, all clusters together.
+pub const OPENAPI_CACHE_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Resources with metric series of their own; the rest share one.
+pub const METRIC_RESOURCES_MAX: usize = 512;
