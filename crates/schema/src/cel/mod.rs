@@ -4,6 +4,7 @@
 //! here: which rules run on which value, what `oldSelf` is, how values look to a rule, the static
 //! checks when a schema is compiled, and the bound on what a rule may cost.
 
+mod check;
 mod cost;
 mod escape;
 mod evaluate;
@@ -13,9 +14,9 @@ mod types;
 mod value;
 mod visit;
 
+pub(crate) use check::check as check_rules;
 pub(crate) use evaluate::check as evaluate;
 pub(crate) use rule::Rule;
-pub(crate) use types::check as check_rules;
 
 #[cfg(test)]
 mod tests;

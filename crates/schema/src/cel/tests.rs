@@ -319,3 +319,207 @@ fn a_rule_that_would_take_too_long_is_not_run() {
         errors[0]
     );
 }
+
+/// The errors of a schema whose `spec` is given.
+fn schema_errors(spec: &Value) -> Vec<String> {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let errors = Structural::compile(&schema).err().unwrap_or_default();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn rules_are_checked_when_the_schema_is_written() {
+    let properties = json!({
+        "s": {"type": "string", "nullable": true},
+        "n": {"type": "integer"},
+        "d": {"type": "number"},
+        "o": {"type": "object", "properties": {"x": {"type": "string"}}},
+        "l": {"type": "array", "maxItems": 10, "items": {"type": "string"}},
+        "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "p": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "i": {"x-kubernetes-int-or-string": true},
+        "t": {"type": "string", "format": "date-time"},
+    });
+    let good = [
+        "self.o == null",
+        "self.t == null",
+        "self.p.anything.goes == 3",
+        "self.i == 3 || self.i == 'x'",
+        "self.d < 3",
+        "self.n < 3.5",
+        "self.m['a'] == 3",
+        "self.m.a == 3",
+        "self.l[0] == 'x'",
+        "self.l.map(x, x + 'a').all(x, x.startsWith('b'))",
+        "self.l.exists_one(x, x == 'a')",
+        "self.t - self.t == duration('0s')",
+        "dyn(self.n) == 'x'",
+        "math.abs(self.n) == 3",
+        "(self.n > 1 ? 'a' : 'b') == 'a'",
+        "self.?s.orValue('') == ''",
+        "optional.of(self.n).hasValue()",
+        "self.l.filter(x, x != '').size() == size(self.l)",
+        "'a' in self.m",
+        "'b' in self.l",
+        "self.o.all(k, k == 'x')",
+    ];
+    for rule in good {
+        let spec = with_rule(properties.clone(), json!({"rule": rule}));
+        assert_eq!(schema_errors(&spec), Vec::<String>::new(), "{rule}");
+    }
+    let bad = [
+        ("self.missing == 1", "undefined field 'missing'"),
+        ("has(self.missing)", "undefined field 'missing'"),
+        ("self.o.y == 'a'", "undefined field 'y'"),
+        (
+            "self.s.x == 'a'",
+            "type 'string' does not support field selection",
+        ),
+        (
+            "self.s == null",
+            "found no matching overload for '_==_' applied to '(string, null)'",
+        ),
+        (
+            "self.n == 'x'",
+            "found no matching overload for '_==_' applied to '(int, string)'",
+        ),
+        (
+            "self.n + 's' == 's'",
+            "found no matching overload for '_+_' applied to '(int, string)'",
+        ),
+        (
+            "self.n && true",
+            "found no matching overload for '_&&_' applied to '(int, bool)'",
+        ),
+        ("self.n", "must evaluate to a bool"),
+        ("this.n == 1", "undeclared reference to 'this'"),
+        (
+            "self.n.frobnicate() == 1",
+            "undeclared reference to 'frobnicate'",
+        ),
+        ("lists.range(3).size() == 3", "undeclared reference"),
+        (
+            "self.n.startsWith('a')",
+            "found no matching overload for 'startsWith' applied to 'int.(string)'",
+        ),
+        (
+            "self.n.all(x, x == 1)",
+            "cannot be range of a comprehension",
+        ),
+        ("self.s.matches('(')", "invalid matches argument"),
+        ("self.n ==", "compilation failed"),
+    ];
+    for (rule, want) in bad {
+        let spec = with_rule(properties.clone(), json!({"rule": rule}));
+        let errors = schema_errors(&spec);
+        assert_eq!(errors.len(), 1, "{rule}: {errors:?}");
+        assert!(
+            errors[0]
+                .starts_with("properties[spec].x-kubernetes-validations[0].rule: Invalid value"),
+            "{}",
+            errors[0]
+        );
+        assert!(errors[0].contains(want), "{rule}: {}", errors[0]);
+    }
+}
+
+#[test]
+fn rules_of_the_root_see_names_only() {
+    let check = |rule: &str| {
+        Structural::compile(&json!({
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": {"n": {"type": "string"}}}},
+            "x-kubernetes-validations": [{"rule": rule}],
+        }))
+    };
+    assert!(check("self.metadata.name.startsWith(self.spec.n) && self.kind == 'K'").is_ok());
+    assert!(check("self.metadata.labels.size() > 0").is_err());
+}
+
+#[test]
+fn malformed_rules_are_refused() {
+    let cases = [
+        (
+            json!({"rule": " "}),
+            "rule: Required value: rule is not specified",
+        ),
+        (
+            json!({"rule": "true", "message": " "}),
+            "message: Invalid value: \" \": must be non-empty if specified",
+        ),
+        (
+            json!({"rule": "true", "message": "a\nb"}),
+            "message: Invalid value: \"a\\nb\": must not contain line breaks",
+        ),
+        (
+            json!({"rule": "true ||\n false"}),
+            "message: Required value: message must be specified if rule contains line breaks",
+        ),
+        (
+            json!({"rule": "true", "reason": "X"}),
+            "reason: Unsupported value: \"X\": supported values:",
+        ),
+        (
+            json!({"rule": "true", "fieldPath": ".nope"}),
+            "fieldPath: Invalid value: \".nope\": must be a valid path",
+        ),
+        (
+            json!({"rule": "true", "optionalOldSelf": true}),
+            "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule",
+        ),
+        (
+            json!({"rule": "true", "messageExpression": "1"}),
+            "messageExpression: Invalid value",
+        ),
+        (json!({"rule": 3}), "Invalid value"),
+    ];
+    for (rule, want) in cases {
+        let errors = schema_errors(&with_rule(json!({"a": {"type": "string"}}), rule.clone()));
+        assert_eq!(errors.len(), 1, "{rule}: {errors:?}");
+        assert!(errors[0].contains(want), "{rule}: {}", errors[0]);
+    }
+    let deep = format!("{}true{}", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(
+        schema_errors(&with_rule(json!({}), json!({"rule": deep}))).len(),
+        1
+    );
+    let not = format!("{}true", "!".repeat(10_000));
+    let _ = schema_errors(&with_rule(json!({}), json!({"rule": not})));
+    let long = vec!["true"; 3_000].join(" && ");
+    let _ = schema_errors(&with_rule(json!({}), json!({"rule": long})));
+}
+
+#[test]
+fn old_values_of_atomic_lists_are_unknown_to_rules() {
+    let item =
+        json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]});
+    let errors = schema_errors(
+        &json!({"type": "object", "properties": {"l": {"type": "array", "items": item}}}),
+    );
+    assert_eq!(errors.len(), 1);
+    assert!(
+        errors[0].contains("oldSelf cannot be used on the uncorrelatable portion of the schema"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn loops_over_unbounded_lists_within_each_other_are_too_expensive() {
+    let rule = json!({"rule": "self.l.all(x, self.l.exists(y, y == x))"});
+    let list = |extra: Value| {
+        let mut list = json!({"type": "array", "items": {"type": "string"}});
+        if !extra.is_null() {
+            list["maxItems"] = extra;
+        }
+        with_rule(json!({"l": list}), rule.clone())
+    };
+    assert!(schema_errors(&list(json!(64))).is_empty());
+    let errors = schema_errors(&list(Value::Null));
+    assert_eq!(errors.len(), 2, "the rule, and the schema: {errors:?}");
+    assert!(
+        errors
+            .iter()
+            .any(|e| e.contains("estimated rule cost exceeds budget by factor of more than 100x"))
+    );
+}
