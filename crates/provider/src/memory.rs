@@ -1,0 +1,267 @@
+//! What a controller remembers about each object between reconciles. Losing it costs a few extra
+//! observations and nothing else.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use kube::api::DynamicObject;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::config::ConfigRef;
+use crate::key::Key;
+use crate::limits::OWN_WRITES_MAX;
+use crate::metrics::Counts;
+
+/// When an object is looked at again without being asked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Never seen: now.
+    #[default]
+    Now,
+    /// At a time.
+    At(Instant),
+    /// Only when something changes.
+    Never,
+}
+
+/// What is remembered about one object.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// Observations in a row in which the cloud was working on it.
+    pub(crate) settles: u32,
+    /// Hash of the last warning, so that it is not repeated.
+    pub(crate) last_warning: Option<u64>,
+    /// Configuration it uses.
+    pub(crate) config: Option<ConfigRef>,
+    /// When it was last seen in sync.
+    pub(crate) in_sync_at: Option<Instant>,
+    pub(crate) ready: bool,
+    pub(crate) synced: bool,
+    /// Counted in the metrics.
+    counted: bool,
+    due: Due,
+    forced: bool,
+    event: Option<(String, u64)>,
+    /// Resource versions of own writes, oldest first.
+    own: VecDeque<String>,
+    /// Digest of the object as last handled.
+    seen: Option<u64>,
+}
+
+/// Whether a turn has something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Run,
+    /// Nothing new; wake again at this time, if at all.
+    Skip(Option<Instant>),
+}
+
+/// The memory of one controller.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    records: Mutex<Records>,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    by_key: BTreeMap<Key, Record>,
+    counts: Counts,
+}
+
+impl Memory {
+    /// A watch told that an object was added or changed.
+    pub(crate) fn on_event(&self, key: &Key, object: &DynamicObject) {
+        let mut records = self.records.lock();
+        let record = records.by_key.entry(key.clone()).or_default();
+        let known = std::mem::replace(&mut record.counted, true);
+        record.event = Some((resource_version(object), digest(object)));
+        records.counts.exists += i64::from(!known);
+    }
+
+    /// A watch told that an object is gone.
+    pub(crate) fn on_removed(&self, key: &Key) {
+        let mut records = self.records.lock();
+        if let Some(record) = records.by_key.remove(key) {
+            records.counts.exists -= i64::from(record.counted);
+            records.counts.ready -= i64::from(record.ready);
+            records.counts.synced -= i64::from(record.synced);
+        }
+    }
+
+    /// The object must be looked at, whatever the watch says; failures are forgiven.
+    pub(crate) fn force(&self, key: &Key) {
+        if let Some(record) = self.records.lock().by_key.get_mut(key) {
+            record.forced = true;
+            record.failures = 0;
+        }
+    }
+
+    /// All keys whose objects use a configuration.
+    pub(crate) fn users_of(&self, config: &ConfigRef) -> Vec<Key> {
+        let records = self.records.lock();
+        let uses = |r: &Record| r.config.as_ref() == Some(config);
+        let users = records.by_key.iter().filter(|(_, r)| uses(r));
+        users.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// All keys.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.records.lock().by_key.keys().cloned().collect()
+    }
+
+    /// Whether a turn that has come needs to run. Echoes of own writes do not.
+    pub(crate) fn begin(&self, key: &Key, now: Instant) -> Turn {
+        let mut records = self.records.lock();
+        let Some(record) = records.by_key.get_mut(key) else {
+            return Turn::Skip(None);
+        };
+        let forced = std::mem::take(&mut record.forced);
+        let news = record.event.take().is_some_and(|(version, digest)| {
+            !record.own.contains(&version) && record.seen != Some(digest)
+        });
+        let due = match record.due {
+            Due::Now => true,
+            Due::At(at) => at <= now,
+            Due::Never => false,
+        };
+        if news {
+            // What failed may have been changed because it failed.
+            record.failures = 0;
+        }
+        if forced || news || due {
+            return Turn::Run;
+        }
+        match record.due {
+            Due::At(at) => Turn::Skip(Some(at)),
+            Due::Now | Due::Never => Turn::Skip(None),
+        }
+    }
+
+    /// When to look again.
+    pub(crate) fn end(&self, key: &Key, due: Due) {
+        if let Some(record) = self.records.lock().by_key.get_mut(key) {
+            record.due = due;
+        }
+    }
+
+    /// The object as read or written: events that show it again are no news.
+    pub(crate) fn handled(&self, key: &Key, object: &DynamicObject) {
+        self.update(key, |record| {
+            record.seen = Some(digest(object));
+            if record.own.len() >= OWN_WRITES_MAX {
+                record.own.pop_front();
+            }
+            record.own.push_back(resource_version(object));
+        });
+    }
+
+    /// Changes a record, if the object is still there.
+    pub(crate) fn update<T>(&self, key: &Key, change: impl FnOnce(&mut Record) -> T) -> Option<T> {
+        let mut records = self.records.lock();
+        let records = &mut *records;
+        let record = records.by_key.get_mut(key)?;
+        let (ready, synced) = (record.ready, record.synced);
+        let result = change(record);
+        records.counts.ready += i64::from(record.ready) - i64::from(ready);
+        records.counts.synced += i64::from(record.synced) - i64::from(synced);
+        Some(result)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.records.lock().counts
+    }
+}
+
+fn resource_version(object: &DynamicObject) -> String {
+    object.metadata.resource_version.clone().unwrap_or_default()
+}
+
+/// A digest of what a provider reacts to: the spec (by its generation), labels, annotations,
+/// finalizers, deletion. Not the status.
+fn digest(object: &DynamicObject) -> u64 {
+    let meta = &object.metadata;
+    let mut hasher = DefaultHasher::new();
+    meta.uid.hash(&mut hasher);
+    meta.generation.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    meta.labels.hash(&mut hasher);
+    meta.annotations.hash(&mut hasher);
+    meta.finalizers.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str, generation: i64) -> DynamicObject {
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "a", "namespace": "n", "uid": "u",
+                "resourceVersion": version, "generation": generation,
+            },
+        }))
+        .expect("an object")
+    }
+
+    fn key() -> Key {
+        Key::new("n", "a")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn echoes_of_own_writes_are_skipped() {
+        let memory = Memory::default();
+        let now = Instant::now();
+        memory.on_event(&key(), &object("1", 1));
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+        memory.handled(&key(), &object("1", 1));
+        memory.handled(&key(), &object("2", 1));
+        memory.end(&key(), Due::Never);
+        memory.on_event(&key(), &object("2", 1));
+        assert_eq!(memory.begin(&key(), now), Turn::Skip(None));
+        memory.on_event(&key(), &object("3", 1));
+        assert_eq!(
+            memory.begin(&key(), now),
+            Turn::Skip(None),
+            "status by others"
+        );
+        memory.on_event(&key(), &object("4", 2));
+        assert_eq!(memory.begin(&key(), now), Turn::Run, "a new spec");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_skipped_turn_keeps_its_time() {
+        let memory = Memory::default();
+        let now = Instant::now();
+        memory.on_event(&key(), &object("1", 1));
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+        memory.handled(&key(), &object("1", 1));
+        let later = now + Duration::from_secs(60);
+        memory.end(&key(), Due::At(later));
+        memory.on_event(&key(), &object("1", 1));
+        assert_eq!(memory.begin(&key(), now), Turn::Skip(Some(later)));
+        assert_eq!(memory.begin(&key(), later), Turn::Run);
+        memory.force(&key());
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+    }
+
+    #[test]
+    fn counts_follow_the_objects() {
+        let memory = Memory::default();
+        memory.on_event(&key(), &object("1", 1));
+        memory.on_event(&key(), &object("2", 1));
+        memory.update(&key(), |r| r.ready = true);
+        let counts = memory.counts();
+        assert_eq!((counts.exists, counts.ready, counts.synced), (1, 1, 0));
+        memory.on_removed(&key());
+        assert_eq!(memory.counts(), Counts::default());
+        assert_eq!(memory.begin(&key(), Instant::now()), Turn::Skip(None));
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs all kinds of one provider in one process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::config::Configs;
+use crate::controller::Controller;
+use crate::erased::{Erased, ErasedExternal};
+use crate::events;
+use crate::external::External;
+use crate::key::Key;
+use crate::kind::{Configs as UsesConfigs, KindInfo, Managed, Provider};
+use crate::limits;
+use crate::memory::Memory;
+use crate::metrics::Metrics;
+use crate::queue::Queue;
+use crate::reconcile::Reconciler;
+
+/// Intervals and bounds of a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How often a resource that is up to date is observed.
+    pub poll: Duration,
+    /// How many reconciles run at the same time.
+    pub concurrency: usize,
+    /// First delay before a resource that the cloud is working on is observed again.
+    pub settle_min: Duration,
+    /// Longest such delay.
+    pub settle_max: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            poll: limits::POLL_DEFAULT,
+            concurrency: limits::CONCURRENCY_DEFAULT,
+            settle_min: limits::SETTLE_MIN,
+            settle_max: limits::SETTLE_MAX,
+        }
+    }
+}
+
+/// Runs the controllers of a provider's kinds.
+pub struct Runtime {
+    client: Client,
+    provider: Provider,
+    options: Options,
+    metrics: Metrics,
+    clock: Clock,
+    kinds: Vec<Box<dyn ErasedExternal>>,
+    wakers: Vec<(&'static str, Waker)>,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds: Vec<&str> = self.kinds.iter().map(|k| k.kind().kind).collect();
+        f.debug_struct("Runtime")
+            .field("provider", &self.provider)
+            .field("options", &self.options)
+            .field("kinds", &kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Has objects of one kind looked at when something outside the object changed. Wakes before the
+/// runtime runs are kept.
+#[derive(Clone, Debug, Default)]
+pub struct Waker(Arc<Mutex<WakerState>>);
+
+#[derive(Default)]
+enum WakerState {
+    #[default]
+    Idle,
+    Running(Arc<Controller>),
+}
+
+impl std::fmt::Debug for WakerState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "Idle",
+            Self::Running(_) => "Running",
+        })
+    }
+}
+
+impl Waker {
+    /// Wakes one object. Before the runtime runs there is nothing to wake: it looks at every
+    /// object when it starts.
+    pub fn wake(&self, key: Key) {
+        if let WakerState::Running(controller) = &*self.0.lock() {
+            controller.wake(key);
+        }
+    }
+}
+
+impl Runtime {
+    /// A runtime without kinds.
+    pub fn new(client: Client, provider: Provider, options: Options) -> Self {
+        Self {
+            client,
+            provider,
+            options,
+            metrics: Metrics::default(),
+            clock: Clock::default(),
+            kinds: Vec::new(),
+            wakers: Vec::new(),
+        }
+    }
+
+    /// Uses these metrics, so that they can be served.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// Uses another clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Adds a kind.
+    pub fn with<E: External>(mut self, external: E) -> Self {
+        self.kinds.push(Box::new(Erased(Arc::new(external))));
+        self
+    }
+
+    /// Connects `waker` to a kind that was or will be added.
+    pub fn waker<M: Managed>(mut self, waker: Waker) -> Self {
+        self.wakers.push((M::KIND, waker));
+        self
+    }
+
+    /// Runs until `shutdown`, then lets reconciles that are under way end.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let configs = match self.provider.configs {
+            UsesConfigs::None => None,
+            UsesConfigs::Tracked => Some(Arc::new(Configs::new(
+                self.client.clone(),
+                self.provider,
+                self.clock.clone(),
+            ))),
+        };
+        let (recorder, recorded) = events::Recorder::new(self.provider.field_manager());
+        let slots = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
+        let tasks = TaskTracker::new();
+        let mut wakers: BTreeMap<&str, Vec<Waker>> = BTreeMap::new();
+        for (kind, waker) in self.wakers {
+            wakers.entry(kind).or_default().push(waker);
+        }
+        for external in self.kinds {
+            let kind: KindInfo = external.kind();
+            let controller = Arc::new(Controller {
+                reconciler: Reconciler {
+                    kind,
+                    resource: kind.api_resource(),
+                    client: self.client.clone(),
+                    external,
+                    configs: configs.clone(),
+                    memory: Memory::default(),
+                    recorder: recorder.clone(),
+                    metrics: self.metrics.of(&kind.gvk()),
+                    options: self.options,
+                    clock: self.clock.clone(),
+                },
+                queue: Queue::default(),
+                slots: Arc::clone(&slots),
+            });
+            for waker in wakers.remove(kind.kind).unwrap_or_default() {
+                *waker.0.lock() = WakerState::Running(Arc::clone(&controller));
+            }
+            tasks.spawn(controller.run(shutdown.clone()));
+        }
+        if let Some(configs) = configs {
+            let shutdown = shutdown.clone();
+            tasks.spawn(async move { configs.run(shutdown).await });
+        }
+        drop(recorder);
+        let sender = tokio::spawn(events::send(self.client.clone(), recorded));
+        info!(provider = self.provider.name, "runs");
+        tasks.close();
+        tasks.wait().await;
+        // Recorders are gone with their controllers unless a waker keeps one; do not wait for it.
+        sender.abort();
+    }
+}

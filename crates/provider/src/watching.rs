@@ -1,0 +1,94 @@
+//! A watch that never ends: lists, watches, lists again when it must, and says what changed.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use kube::api::{Api, DynamicObject};
+use kube::runtime::watcher;
+use tracing::{debug, warn};
+
+use crate::backoff::Backoff;
+use crate::key::Key;
+use crate::limits::WATCH_BACKOFF;
+
+/// A change of the watched objects.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// An object was added or changed, or is still there after the watch was started again.
+    Applied(Box<DynamicObject>),
+    /// An object is gone.
+    Removed(Key),
+    /// Everything that is there has been told.
+    Listed,
+}
+
+/// Watches for ever and tells `on` each change, in order. Dropping the future ends it.
+///
+/// # Guarantees
+/// An object that vanished while the watch was broken is told as removed. A kind that is not
+/// served (yet) is tried again, with delays of up to ten seconds.
+pub async fn watch(api: Api<DynamicObject>, mut on: impl FnMut(Change)) {
+    let backoff = Backoff {
+        min: WATCH_BACKOFF.0,
+        max: WATCH_BACKOFF.1,
+    };
+    let what = api.resource_url().to_owned();
+    let mut known: BTreeSet<Key> = BTreeSet::new();
+    let mut listed: Option<BTreeSet<Key>> = None;
+    let mut failures = 0;
+    let mut events = watcher(api, watcher::Config::default()).boxed();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                failures = 0;
+                match event {
+                    watcher::Event::Init => listed = Some(BTreeSet::new()),
+                    watcher::Event::InitApply(object) => {
+                        let key = Key::of(&object);
+                        if let Some(listed) = &mut listed {
+                            listed.insert(key.clone());
+                        }
+                        known.insert(key);
+                        on(Change::Applied(Box::new(object)));
+                    }
+                    watcher::Event::InitDone => {
+                        let listed = listed.take().unwrap_or_default();
+                        for key in known.difference(&listed) {
+                            on(Change::Removed(key.clone()));
+                        }
+                        known = listed;
+                        on(Change::Listed);
+                    }
+                    watcher::Event::Apply(object) => {
+                        known.insert(Key::of(&object));
+                        on(Change::Applied(Box::new(object)));
+                    }
+                    watcher::Event::Delete(object) => {
+                        let key = Key::of(&object);
+                        known.remove(&key);
+                        on(Change::Removed(key));
+                    }
+                }
+            }
+            Err(error) => {
+                if is_absent(&error) {
+                    debug!(what, %error, "kind is not served yet");
+                } else if failures > 3 {
+                    warn!(what, %error, "watch is broken");
+                } else {
+                    debug!(what, %error, "watch ended");
+                }
+                tokio::time::sleep(backoff.delay(failures, rand::random())).await;
+                failures = failures.saturating_add(1);
+            }
+        }
+    }
+}
+
+fn is_absent(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
+    }
+}
