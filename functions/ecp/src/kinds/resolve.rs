@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ecp_meta::gvk::GroupVersionKind;
 use ecp_meta::{condition, keys, names, object};
 use ecp_xrds::reference::{self, Resolved};
-use ecp_xrds::{CloudRef, KindInfo, Reference, Scope, StorageSkuSpec};
+use ecp_xrds::{CloudRef, KindInfo, Reference, Scope, State, StorageSkuSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::clouds::{self, Cloud, Region};
 use crate::limits::NAMES_LISTED_MAX;
 use crate::managed::{self, ManagedKind};
 use crate::needs::Found;
+use crate::status;
 
 /// Whose resource it is. Both are empty for cluster-scoped kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,7 +176,8 @@ pub(crate) fn region_of(
     Ok((region, cloud))
 }
 
-/// A storage SKU that is offered in a region: its SECA name and spec.
+/// A storage SKU that is offered in a region: its SECA name and spec. What is made already needs
+/// the SKU no longer to be active.
 pub(crate) fn storage_sku(
     inputs: &mut Inputs<'_, '_>,
     owner: &Owner,
@@ -203,6 +205,10 @@ pub(crate) fn storage_sku(
             "storage SKU {name} is offered in region {offered}, not in {}",
             region.name
         )));
+    }
+    let active = status::read(found).state == Some(State::Active);
+    if !active && inputs.observed.is_empty() {
+        return Err(Wait(format!("waiting for storage SKU {name} to be active")));
     }
     let spec = typed(found, &format!("storage SKU {name}"))?;
     Ok((name, spec))

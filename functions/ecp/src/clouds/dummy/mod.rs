@@ -5,7 +5,9 @@ mod tables;
 use ecp_xrds::KindInfo;
 use serde_json::{Map, Value, json};
 
-use self::tables::{IMAGE, LOCATION, MANAGED, PROJECT, VOLUME, VOLUME_TYPE, volume_type};
+use self::tables::{
+    IMAGE, LOCATION, MANAGED, PROJECT, VOLUME, VOLUME_SIZE_GB_MIN, VOLUME_TYPE, volume_type,
+};
 use crate::clouds::{BlockStorage, Cloud, Image, Observed, Region, StorageSku, Workspace};
 use crate::managed::{Managed, ManagedKind, at_provider};
 
@@ -51,9 +53,9 @@ impl Cloud for Dummy {
     fn storage_sku(&self, sku: &StorageSku<'_>) -> Vec<Managed> {
         let wanted = json!({
             "location": sku.region.location,
-            "type": volume_type(sku.kind),
+            "type": volume_type(sku.name),
             "iops": sku.iops,
-            "minSizeGB": sku.min_volume_size_gb,
+            "minSizeGB": VOLUME_SIZE_GB_MIN,
         });
         vec![managed("volume-type", VOLUME_TYPE, sku.region, wanted)]
     }
@@ -64,7 +66,7 @@ impl Cloud for Dummy {
             "project": storage.workspace,
             "displayName": storage.name,
             "sizeGB": storage.size_gb,
-            "volumeType": volume_type(storage.sku.kind),
+            "volumeType": volume_type(storage.sku.name),
             "iops": storage.sku.iops,
             "sourceImage": storage.source_image,
         });

@@ -1,7 +1,5 @@
 //! What the dummy cloud has, as data.
 
-use ecp_xrds::VolumeType;
-
 use crate::managed::ManagedKind;
 
 const API_VERSION: &str = "dummy.m.secapi.cloud/v1alpha1";
@@ -61,7 +59,11 @@ pub(super) static VOLUME_TYPE: &ManagedKind = &MANAGED[2];
 pub(super) static VOLUME: &ManagedKind = &MANAGED[3];
 pub(super) static IMAGE: &ManagedKind = &MANAGED[4];
 
-/// The cloud has every kind of volume, under SECA's name.
-pub(super) fn volume_type(kind: VolumeType) -> &'static str {
-    kind.as_str()
+/// The cloud's volume type for a storage SKU.
+pub(super) fn volume_type(sku: &str) -> String {
+    sku.to_ascii_lowercase()
 }
+
+/// Smallest volume of every type. The SKU's own figure is a hint for people, not a limit (SECA
+/// section 3.6 has volumes of 20 GB on SKUs with 50).
+pub(super) const VOLUME_SIZE_GB_MIN: i64 = 1;

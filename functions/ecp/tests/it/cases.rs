@@ -1,0 +1,82 @@
+//! Transcripts: `tests/cases/<name>.yaml` has what the caller knows, `<name>.want.yaml` the answer.
+//!
+//! A case is `composite`, and optionally `observed` (by name in the composition), `world` (what can
+//! be asked for, beside `world.yaml`), `without` (names of objects of `world.yaml` that are not
+//! there) and `input`. `UPDATE=1 cargo test -p function-ecp` rewrites the answers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::world::{World, now, request, run, show};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    composite: Value,
+    #[serde(default)]
+    observed: BTreeMap<String, Value>,
+    #[serde(default)]
+    world: Vec<Value>,
+    #[serde(default)]
+    without: Vec<String>,
+    input: Option<Value>,
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+fn answer(case: Case) -> String {
+    let common = fs::read_to_string(directory().join("world.yaml")).unwrap();
+    let mut world = World::of(&common);
+    world.0.retain(|o| {
+        !case
+            .without
+            .iter()
+            .any(|name| o["metadata"]["name"] == name.as_str())
+    });
+    world.0.extend(case.world);
+    let mut request = request(&case.composite, &case.observed);
+    request.input = case.input;
+    let (response, calls) = run(request, &world, now());
+    let mut shown = show(&response);
+    shown["calls"] = calls.into();
+    serde_saphyr::to_string(&shown).unwrap()
+}
+
+#[test]
+fn every_case_is_answered_as_written_down() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut cases: Vec<_> = fs::read_dir(directory())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name != "world.yaml" && !name.ends_with(".want.yaml")
+        })
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    let mut stale = Vec::new();
+    for path in cases {
+        let text = fs::read_to_string(&path).unwrap();
+        let case =
+            serde_saphyr::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let have = answer(case);
+        let want = path.with_extension("want.yaml");
+        if update {
+            fs::write(&want, &have).unwrap();
+        } else if fs::read_to_string(&want).unwrap_or_default() != have {
+            stale.push(format!("{}:\n{have}", want.display()));
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "answers differ from what is written:\n{}",
+        stale.join("\n")
+    );
+}

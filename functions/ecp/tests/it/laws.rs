@@ -1,0 +1,258 @@
+//! Laws that hold for every request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ecp_meta::limits::HISTORY_LEN_MAX;
+use ecp_xr::function::{Request, Resource, Response, Severity, State};
+use ecp_xrds::{State as Seca, Status};
+use function_ecp::status::{Phase, advance};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::world::now;
+
+const WORDS: [&str; 22] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec",
+    "status",
+    "conditions",
+    "type",
+    "Synced",
+    "Ready",
+    "True",
+    "skuRef",
+    "resource",
+    "sizeGB",
+    "region",
+    "cloud",
+    "dummy",
+    "name",
+    "labels",
+    "annotations",
+    "forProvider",
+    "atProvider",
+    "history",
+];
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => proptest::sample::select(&WORDS[..]).prop_map(str::to_owned),
+        1 => ".{0,6}",
+    ]
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        word().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 64, 6, |inner| {
+        prop_oneof![
+            1 => proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            3 => proptest::collection::btree_map(word(), inner, 0..6)
+                .prop_map(|m| Value::Object(m.into_iter().collect())),
+        ]
+    })
+}
+
+/// Something of one of our kinds, odd everywhere else.
+fn any_xr() -> impl Strategy<Value = Value> {
+    let kinds: Vec<(String, String)> = ecp_xrds::kinds()
+        .iter()
+        .flat_map(|k| ecp_xrds::Flavour::ALL.map(|f| (k.api_version(), k.xr_kind(f))))
+        .collect();
+    let good = json!({"sizeGB": 1, "skuRef": {"resource": "RD500"}, "claimRef": {"namespace": "n", "name": "x"},
+        "blockStorageRef": {"resource": "workspaces/w/block-storages/d"}, "cpuArchitecture": "amd64"});
+    (
+        proptest::sample::select(kinds),
+        prop_oneof![Just(good), any_json()],
+        any_json(),
+        any_json(),
+        any::<bool>(),
+    )
+        .prop_map(|((api_version, kind), spec, status, labels, deleting)| {
+            let mut xr = json!({
+                "apiVersion": api_version, "kind": kind, "spec": spec, "status": status,
+                "metadata": {"name": "x", "namespace": "n", "labels": labels},
+            });
+            if deleting {
+                xr["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
+            }
+            xr
+        })
+}
+
+const KEYS: [&str; 9] = [
+    "namespace",
+    "region",
+    "regions",
+    "storage-sku",
+    "workspace-managed",
+    "image-managed",
+    "block-storage-managed",
+    "volume",
+    "project",
+];
+
+fn resources() -> impl Strategy<Value = BTreeMap<String, Value>> {
+    proptest::collection::btree_map(
+        proptest::sample::select(&KEYS[..]).prop_map(str::to_owned),
+        any_json(),
+        0..5,
+    )
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    (any_xr(), resources(), resources(), resources(), any_json()).prop_map(
+        |(xr, observed, desired, required, input)| {
+            let all = |m: BTreeMap<String, Value>| -> BTreeMap<String, Resource> {
+                m.into_iter().map(|(k, v)| (k, Resource::of(v))).collect()
+            };
+            Request {
+                tag: "tag".into(),
+                observed: State {
+                    composite: Some(Resource::of(xr)),
+                    resources: all(observed),
+                },
+                desired: State {
+                    composite: None,
+                    resources: all(desired),
+                },
+                input: Some(input),
+                context: [("k".to_owned(), json!("v"))].into_iter().collect(),
+                required: required
+                    .into_iter()
+                    .map(|(k, v)| (k, vec![Resource::of(v)]))
+                    .collect(),
+                ..Request::default()
+            }
+        },
+    )
+}
+
+fn compose(request: &Request) -> Response {
+    function_ecp::compose(request.clone(), now())
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Change,
+    Phase(Phase),
+    ClockBack,
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => Just(Event::Change),
+        1 => Just(Event::ClockBack),
+        2 => Just(Event::Phase(Phase::Waiting("w".into()))),
+        3 => Just(Event::Phase(Phase::Working("k".into()))),
+        2 => Just(Event::Phase(Phase::Refused("r".into()))),
+        4 => Just(Event::Phase(Phase::Settled)),
+    ]
+}
+
+fn settle(status: &Status, digest: &str) -> Status {
+    advance(status, digest, &Phase::Settled, now())
+}
+
+proptest! {
+    #[test]
+    fn any_request_is_answered_the_same_twice(request in any_request()) {
+        let first = compose(&request);
+        prop_assert_eq!(&first, &compose(&request));
+        prop_assert_eq!(&first.tag, "tag");
+        prop_assert_eq!(first.context.as_ref(), Some(&request.context));
+        for key in request.desired.resources.keys() {
+            prop_assert!(first.desired.resources.contains_key(key), "{} was dropped", key);
+        }
+        prop_assert!(first.results.iter().all(|r| r.severity != Severity::Fatal));
+    }
+
+    #[test]
+    fn odd_composites_are_refused_not_fatal_to_us(composite in any_json(), observed in resources()) {
+        let request = Request {
+            observed: State {
+                composite: Some(Resource::of(composite)),
+                resources: observed.into_iter().map(|(k, v)| (k, Resource::of(v))).collect(),
+            },
+            ..Request::default()
+        };
+        prop_assert_eq!(compose(&request), compose(&request));
+    }
+
+    #[test]
+    fn histories_are_orderly(events in proptest::collection::vec(any_event(), 0..120)) {
+        let mut status = Status::default();
+        let (mut digest, mut changes) = (0, 0);
+        let mut time: Timestamp = now();
+        for event in events {
+            let phase = match event {
+                Event::Change => {
+                    digest += 1;
+                    changes += 1;
+                    Phase::Working("changed".into())
+                }
+                Event::ClockBack => {
+                    time -= Duration::from_secs(3600);
+                    Phase::Settled
+                }
+                Event::Phase(phase) => phase,
+            };
+            if status.intent.is_none() {
+                changes = 0;
+            }
+            time += Duration::from_millis(700);
+            let next = advance(&status, &digest.to_string(), &phase, time);
+            prop_assert_eq!(&next, &advance(&status, &digest.to_string(), &phase, time));
+
+            let states: Vec<Seca> = next.history.iter().map(|e| e.state).collect();
+            prop_assert!(!states.is_empty() && states.len() <= HISTORY_LEN_MAX);
+            prop_assert_eq!(Some(states[0]), next.state);
+            prop_assert!(states.windows(2).all(|w| w[0] != w[1]), "{:?}", states);
+            let times: Vec<Timestamp> = next.history.iter()
+                .map(|e| e.last_transition_at.parse().unwrap()).collect();
+            prop_assert!(times.windows(2).all(|w| w[0] >= w[1]), "{:?}", times);
+            prop_assert_eq!(next.intent.as_ref().unwrap().revision, changes + 1);
+            let added = states.len().saturating_sub(status.history.len());
+            prop_assert!(added <= 4);
+            if phase == Phase::Settled {
+                prop_assert_eq!(states[0], Seca::Active);
+                prop_assert_eq!(&next.message, &None);
+            }
+            // Seen again with nothing new, nothing is new.
+            let again = advance(&next, &digest.to_string(), &phase, time + Duration::from_secs(9));
+            prop_assert_eq!(&again, &next);
+            status = next;
+        }
+    }
+
+    #[test]
+    fn flapping_never_appends(flaps in proptest::collection::vec(any::<bool>(), 0..40)) {
+        let active = settle(&Status::default(), "d");
+        let mut status = active.clone();
+        for working in flaps {
+            let phase = if working { Phase::Working("w".into()) } else { Phase::Settled };
+            status = advance(&status, "d", &phase, now());
+            prop_assert_eq!(&status.history, &active.history);
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_done_at_once_adds_exactly_two(changes in 1usize..40) {
+        let mut status = settle(&Status::default(), "0");
+        for n in 1..=changes {
+            status = settle(&status, &n.to_string());
+            prop_assert_eq!(status.history.len(), (3 + 2 * n).min(HISTORY_LEN_MAX));
+            prop_assert_eq!(status.history[0].state, Seca::Active);
+            prop_assert_eq!(status.history[1].state, Seca::Updating);
+        }
+    }
+}
