@@ -12,7 +12,9 @@ use crate::fieldset::{FieldSet, path_text};
 use crate::last_applied;
 use crate::managed::{Identity, Managed, Operation, Owned};
 use crate::path::{PathElement, same};
-use crate::typed::{Changes, check, compare, fields, merge, reconcile, remove, with_named_fields};
+use crate::typed::{
+    Changes, Emptied, check, compare, fields, merge, reconcile, remove, with_named_fields,
+};
 use crate::types::Type;
 
 /// Owner of what an object held before it was first applied.
@@ -227,7 +229,13 @@ fn apply_typed<'a>(
     if let Some(last) = &last {
         let target = merged.as_ref().unwrap_or(base);
         if let Some(items) = pruned_fields(ty, target, &last.fields, &applied, &managed) {
-            remove(ty, merged.get_or_insert_with(|| base.clone()), &items);
+            let object = merged.get_or_insert_with(|| base.clone());
+            remove(ty, object, &items, Emptied::Empty);
+            // What is empty now was full when the configuration was merged: its null or empty
+            // value counts only now, and would change the object on the next apply otherwise.
+            if let Some(settled) = merge(ty, object, config) {
+                *object = settled;
+            }
         }
     }
     let merged = merged.filter(|merged| !same(base, merged));
@@ -328,7 +336,7 @@ fn pruned_fields<'a>(
     }
     let without = |items: &FieldSet<'_>| {
         let mut value = merged.clone();
-        remove(ty, &mut value, items);
+        remove(ty, &mut value, items, Emptied::Null);
         with_named_fields(Some(ty), &fields(ty, &value)).into_owned()
     };
     let all = with_named_fields(Some(ty), &fields(ty, merged));

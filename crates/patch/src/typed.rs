@@ -14,4 +14,4 @@ pub(crate) use compare::{Changes, compare};
 pub(crate) use fields::{fields, with_named_fields};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
-pub(crate) use remove::remove;
+pub(crate) use remove::{Emptied, remove};

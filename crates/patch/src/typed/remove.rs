@@ -6,11 +6,17 @@ use crate::fieldset::FieldSet;
 use crate::path::PathElement;
 use crate::types::{Class, Type};
 
+/// What becomes of a map or list that loses its last entry but is not removed itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    /// It becomes null, as in structured-merge-diff.
+    Null,
+    /// It stays, empty: somebody owns it, and null would not be valid.
+    Empty,
+}
+
 /// Removes the members of a set, with everything in them.
-///
-/// A map or list that loses its last entry becomes null, as upstream: its field stays until the
-/// field itself is removed.
-pub(crate) fn remove(ty: Type<'_>, value: &mut Value, set: &FieldSet<'_>) {
+pub(crate) fn remove(ty: Type<'_>, value: &mut Value, set: &FieldSet<'_>, emptied: Emptied) {
     if set.is_empty() {
         return;
     }
@@ -31,7 +37,7 @@ pub(crate) fn remove(ty: Type<'_>, value: &mut Value, set: &FieldSet<'_>) {
                     return true;
                 };
                 if !entry.member {
-                    remove(ty.field(name).ty, field, &entry.below);
+                    remove(ty.field(name).ty, field, &entry.below, emptied);
                 }
                 !entry.member
             });
@@ -47,14 +53,14 @@ pub(crate) fn remove(ty: Type<'_>, value: &mut Value, set: &FieldSet<'_>) {
                     Err(_) => None,
                 };
                 if let Some(below) = below {
-                    remove(ty.item(), item, below);
+                    remove(ty.item(), item, below, emptied);
                 }
             }
             items.is_empty()
         }
         _ => false,
     };
-    if empty {
+    if empty && emptied == Emptied::Null {
         *value = Value::Null;
     }
 }
