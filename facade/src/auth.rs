@@ -1,0 +1,215 @@
+//! Who calls, and whether they may (SECA section 3.10, ECP features section 4).
+//!
+//! Two seams: an [`Authenticator`] turns a bearer token into an [`Identity`], an [`Authorizer`]
+//! decides on a [`Claim`]. Everything that is not granted is denied; an administrator's identity
+//! bypasses the authorizer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use async_trait::async_trait;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{ApiError, ErrorKind};
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Subject, as role assignments name it.
+    pub subject: String,
+    /// Whether the caller administers the whole installation and bypasses roles.
+    pub admin: bool,
+}
+
+impl Identity {
+    /// An administrator.
+    pub fn admin(subject: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            admin: true,
+        }
+    }
+}
+
+/// What a caller wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    /// Provider, such as `seca.storage`.
+    pub provider: &'a str,
+    /// Tenant of the path; empty on tenant-less paths.
+    pub tenant: &'a str,
+    /// Workspace of the path. A path that names a workspace itself has it too.
+    pub workspace: &'a str,
+    /// Region this facade serves.
+    pub region: &'a str,
+    /// Collection below the tenant or workspace, such as `block-storages` or `networks/subnets`.
+    pub collection: &'a str,
+    /// Name of the resource; empty for the collection.
+    pub name: &'a str,
+    /// `get`, `list`, `put`, `delete` or `post.<action>`.
+    pub verb: &'a str,
+}
+
+/// Turns a bearer token into an identity.
+#[async_trait]
+pub trait Authenticator: Send + Sync + fmt::Debug {
+    /// The identity behind a token, or none when the token is not valid.
+    ///
+    /// # Errors
+    /// The token could not be checked; the request is refused without a verdict.
+    async fn authenticate(&self, token: &str) -> Result<Option<Identity>, ApiError>;
+}
+
+/// Decides what an identity may do.
+#[async_trait]
+pub trait Authorizer: Send + Sync + fmt::Debug {
+    /// Whether the claim is granted.
+    ///
+    /// # Errors
+    /// The policy could not be read; the request is refused without a verdict.
+    async fn allows(&self, identity: &Identity, claim: &Claim<'_>) -> Result<bool, ApiError>;
+}
+
+/// Grants nothing: only administrators get past it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DenyAll;
+
+#[async_trait]
+impl Authorizer for DenyAll {
+    async fn allows(&self, _: &Identity, _: &Claim<'_>) -> Result<bool, ApiError> {
+        Ok(false)
+    }
+}
+
+/// A fixed set of tokens. Only their digests are kept.
+#[derive(Clone, Default)]
+pub struct StaticTokens {
+    by_digest: BTreeMap<[u8; 32], Identity>,
+}
+
+impl StaticTokens {
+    /// One administrator's token.
+    pub fn admin(token: &str) -> Self {
+        Self::default().with(token, Identity::admin("admin"))
+    }
+
+    /// The same set with one more token. An empty token is never valid and is left out.
+    pub fn with(mut self, token: &str, identity: Identity) -> Self {
+        if !token.is_empty() {
+            self.by_digest.insert(digest(token), identity);
+        }
+        self
+    }
+}
+
+impl fmt::Debug for StaticTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticTokens")
+            .field("len", &self.by_digest.len())
+            .finish()
+    }
+}
+
+#[async_trait]
+impl Authenticator for StaticTokens {
+    /// Compares digests with every token in constant time, so that timing tells nothing.
+    async fn authenticate(&self, token: &str) -> Result<Option<Identity>, ApiError> {
+        let presented = digest(token);
+        let mut found = None;
+        for (known, identity) in &self.by_digest {
+            if equal_in_constant_time(known, &presented) {
+                found = Some(identity);
+            }
+        }
+        Ok(found.cloned())
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn equal_in_constant_time(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    let difference = a.iter().zip(b).fold(0u8, |acc, (x, y)| acc | (x ^ y));
+    std::hint::black_box(difference) == 0
+}
+
+/// The token of an `Authorization: Bearer` header (RFC 6750; the scheme ignores case).
+///
+/// # Errors
+/// The header is missing, repeated, or of another form.
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let refuse = |detail: &str| ApiError::new(ErrorKind::Unauthorized, detail);
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values
+        .next()
+        .ok_or_else(|| refuse("an Authorization header with a bearer token is required"))?;
+    if values.next().is_some() {
+        return Err(refuse("more than one Authorization header"));
+    }
+    let text = value
+        .to_str()
+        .map_err(|_| refuse("the Authorization header is not text"))?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            let token = token.trim();
+            if token.is_empty() {
+                Err(refuse("the bearer token is empty"))
+            } else {
+                Ok(token)
+            }
+        }
+        _ => Err(refuse("the Authorization header must be of scheme Bearer")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for v in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(v).expect("header"));
+        }
+        headers
+    }
+
+    #[test]
+    fn only_one_bearer_token_is_read() {
+        assert_eq!(
+            bearer_token(&headers(&["Bearer abc"])).expect("token"),
+            "abc"
+        );
+        assert_eq!(
+            bearer_token(&headers(&["bearer  abc"])).expect("token"),
+            "abc"
+        );
+        for bad in [
+            &[][..],
+            &["abc"],
+            &["Bearer"],
+            &["Bearer "],
+            &["Basic abc"],
+            &["Bearer a", "Bearer b"],
+        ] {
+            let error = bearer_token(&headers(bad)).expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::Unauthorized, "{bad:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_known_tokens_have_an_identity() {
+        let tokens = StaticTokens::admin("s3cret").with("", Identity::admin("nobody"));
+        let admin = tokens.authenticate("s3cret").await.expect("checked");
+        assert_eq!(admin, Some(Identity::admin("admin")));
+        for bad in ["", "s3cre", "s3crett", "S3cret"] {
+            assert_eq!(tokens.authenticate(bad).await.expect("checked"), None);
+        }
+        assert!(!format!("{tokens:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,399 @@
+//! All objects of one kind, by namespace and SECA name.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use ecp_meta::object;
+use ecp_xrds::KindInfo;
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::entry::Entry;
+use super::link::Link;
+use super::watch::Sink;
+use crate::control::Collection;
+
+/// Entries of one namespace, by key.
+type Shelf = BTreeMap<String, Arc<Entry>>;
+
+#[derive(Default)]
+struct State {
+    shelves: BTreeMap<String, Shelf>,
+    /// Where each object is, so that a renamed one is found.
+    place_of: HashMap<String, (String, String)>,
+    /// How far the watch has come.
+    reached: u64,
+    /// Objects known to be gone before the watch said so.
+    gone: HashSet<String>,
+}
+
+/// All objects of one kind.
+///
+/// # Guarantees
+/// It is never older than a write that was handed to [`KindCache::written`] or
+/// [`KindCache::gone`]: those take effect at once, and no older event or list undoes them.
+pub(crate) struct KindCache {
+    info: &'static KindInfo,
+    collection: Collection,
+    state: RwLock<State>,
+    waiters: Mutex<HashMap<String, watch::Sender<u64>>>,
+    link: Link,
+}
+
+impl KindCache {
+    pub(crate) fn new(info: &'static KindInfo) -> Self {
+        let gvk = info.gvk();
+        Self {
+            info,
+            collection: Collection::new(&gvk.group, &gvk.version, info.plural),
+            state: RwLock::default(),
+            waiters: Mutex::default(),
+            link: Link::new(),
+        }
+    }
+
+    /// A cache of these objects that nothing keeps in step.
+    pub(crate) fn filled(info: &'static KindInfo, objects: Vec<Value>) -> Self {
+        let cache = Self::new(info);
+        cache.replace(objects, 0);
+        cache
+    }
+
+    pub(crate) fn info(&self) -> &'static KindInfo {
+        self.info
+    }
+
+    pub(crate) fn collection(&self) -> &Collection {
+        &self.collection
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The entry with a key in a namespace (empty for cluster-scoped kinds).
+    pub(crate) fn get(&self, namespace: &str, key: &str) -> Option<Arc<Entry>> {
+        self.state.read().shelves.get(namespace)?.get(key).cloned()
+    }
+
+    /// Up to `wanted` entries of a namespace whose keys start with `prefix` and come after
+    /// `after`, that `matches` takes; and whether one more would follow.
+    pub(crate) fn page(
+        &self,
+        namespace: &str,
+        prefix: &str,
+        after: Option<&str>,
+        wanted: usize,
+        matches: impl Fn(&Entry) -> bool,
+    ) -> (Vec<Arc<Entry>>, bool) {
+        let from = match after {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Included(prefix),
+        };
+        let state = self.state.read();
+        let mut found = Vec::new();
+        let shelf = state.shelves.get(namespace).into_iter();
+        let rest = shelf.flat_map(|s| s.range::<str, _>((from, Bound::Unbounded)));
+        for (_, entry) in rest.take_while(|(key, _)| key.starts_with(prefix)) {
+            if !matches(entry) {
+                continue;
+            }
+            if found.len() == wanted {
+                return (found, true);
+            }
+            found.push(Arc::clone(entry));
+        }
+        (found, false)
+    }
+
+    /// Whether any entry of a namespace satisfies `wanted`.
+    pub(crate) fn any(&self, namespace: &str, wanted: impl Fn(&Entry) -> bool) -> bool {
+        let state = self.state.read();
+        let shelf = state.shelves.get(namespace);
+        shelf.is_some_and(|s| s.values().any(|e| wanted(e)))
+    }
+
+    /// How many objects are held.
+    pub(crate) fn len(&self) -> usize {
+        self.state.read().place_of.len()
+    }
+
+    /// Takes in an object that this process just wrote or read, unless the cache knows better.
+    pub(crate) fn written(&self, object: Value) -> Arc<Entry> {
+        let entry = Arc::new(Entry::new(self.info, object));
+        let mut state = self.state.write();
+        // What the watch has passed, it has told: inserting could bring back a deleted object.
+        if entry.resource_version() > state.reached && !state.gone.contains(entry.uid()) {
+            state.insert(Arc::clone(&entry));
+            drop(state);
+            self.notify(entry.uid());
+        }
+        entry
+    }
+
+    /// Forgets an object that this process learned is gone.
+    pub(crate) fn gone(&self, uid: &str) {
+        let mut state = self.state.write();
+        if state.remove(uid) {
+            state.gone.insert(uid.into());
+        }
+        drop(state);
+        self.notify(uid);
+    }
+
+    /// Signals every change of an object until dropped.
+    pub(crate) fn subscribe(self: &Arc<Self>, uid: &str) -> Subscription {
+        let changes = self
+            .waiters
+            .lock()
+            .entry(uid.into())
+            .or_insert_with(|| watch::Sender::new(0))
+            .subscribe();
+        Subscription {
+            cache: Arc::clone(self),
+            uid: uid.into(),
+            changes,
+        }
+    }
+
+    fn notify(&self, uid: &str) {
+        if let Some(waiter) = self.waiters.lock().get(uid) {
+            waiter.send_modify(|n| *n = n.wrapping_add(1));
+        }
+    }
+
+    fn notify_all(&self) {
+        for waiter in self.waiters.lock().values() {
+            waiter.send_modify(|n| *n = n.wrapping_add(1));
+        }
+    }
+}
+
+/// Signals changes of one object. See [`KindCache::subscribe`].
+pub(crate) struct Subscription {
+    cache: Arc<KindCache>,
+    uid: String,
+    changes: watch::Receiver<u64>,
+}
+
+impl Subscription {
+    /// The object as it is, if it still is there.
+    pub(crate) fn current(&mut self) -> Option<Arc<Entry>> {
+        self.changes.borrow_and_update();
+        let state = self.cache.state.read();
+        let (namespace, key) = state.place_of.get(&self.uid)?;
+        state.shelves.get(namespace)?.get(key).cloned()
+    }
+
+    /// Waits for the next change after the last [`Self::current`].
+    pub(crate) async fn changed(&mut self) {
+        // The sender stays in the map while this subscription lives.
+        if self.changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut waiters = self.cache.waiters.lock();
+        // This subscription itself is the last receiver.
+        if waiters
+            .get(&self.uid)
+            .is_some_and(|w| w.receiver_count() <= 1)
+        {
+            waiters.remove(&self.uid);
+        }
+    }
+}
+
+impl State {
+    fn insert(&mut self, entry: Arc<Entry>) {
+        self.remove(entry.uid());
+        let place = (entry.namespace().to_owned(), entry.key().to_owned());
+        self.place_of.insert(entry.uid().to_owned(), place);
+        self.shelves
+            .entry(entry.namespace().to_owned())
+            .or_default()
+            .insert(entry.key().to_owned(), entry);
+    }
+
+    fn remove(&mut self, uid: &str) -> bool {
+        let Some((namespace, key)) = self.place_of.remove(uid) else {
+            return false;
+        };
+        if let Some(shelf) = self.shelves.get_mut(&namespace) {
+            // Another object may have taken the key since.
+            if shelf.get(&key).is_some_and(|e| e.uid() == uid) {
+                shelf.remove(&key);
+            }
+            if shelf.is_empty() {
+                self.shelves.remove(&namespace);
+            }
+        }
+        true
+    }
+
+    fn known_version(&self, uid: &str) -> u64 {
+        self.place_of
+            .get(uid)
+            .and_then(|(namespace, key)| self.shelves.get(namespace)?.get(key))
+            .map_or(0, |e| e.resource_version())
+    }
+}
+
+impl Sink for KindCache {
+    fn replace(&self, objects: Vec<Value>, resource_version: u64) {
+        let mut fresh = State {
+            reached: resource_version,
+            ..State::default()
+        };
+        for object in objects {
+            fresh.insert(Arc::new(Entry::new(self.info, object)));
+        }
+        let mut state = self.state.write();
+        for uid in std::mem::take(&mut state.gone) {
+            // The list may be from before the deletion; the watch will tell.
+            if fresh.remove(&uid) {
+                fresh.gone.insert(uid);
+            }
+        }
+        for entry in state.shelves.values().flat_map(BTreeMap::values) {
+            if entry.resource_version() > resource_version {
+                fresh.insert(Arc::clone(entry));
+            }
+        }
+        *state = fresh;
+        drop(state);
+        self.notify_all();
+    }
+
+    fn apply(&self, object: Value) {
+        let entry = Arc::new(Entry::new(self.info, object));
+        let mut state = self.state.write();
+        state.reached = state.reached.max(entry.resource_version());
+        let stale = state.known_version(entry.uid()) > entry.resource_version()
+            || state.gone.contains(entry.uid());
+        if !stale {
+            state.insert(Arc::clone(&entry));
+        }
+        drop(state);
+        self.notify(entry.uid());
+    }
+
+    fn delete(&self, object: Value) {
+        let uid = object::uid(&object);
+        let version = super::watch::parse_version(object::resource_version(&object));
+        let mut state = self.state.write();
+        state.reached = state.reached.max(version);
+        state.remove(uid);
+        state.gone.remove(uid);
+        drop(state);
+        self.notify(uid);
+    }
+
+    fn reached(&self, resource_version: u64) {
+        let mut state = self.state.write();
+        state.reached = state.reached.max(resource_version);
+    }
+
+    fn connected(&self, connected: bool) {
+        self.link.set(connected);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cache() -> Arc<KindCache> {
+        Arc::new(KindCache::new(
+            ecp_xrds::by_kind("BlockStorage").expect("kind"),
+        ))
+    }
+
+    fn disk(name: &str, version: u64) -> Value {
+        json!({"metadata": {
+            "name": name, "namespace": "ns", "uid": format!("uid-{name}"),
+            "resourceVersion": version.to_string(),
+        }, "spec": {}})
+    }
+
+    fn names(page: &[Arc<Entry>]) -> Vec<&str> {
+        page.iter().map(|e| e.name()).collect()
+    }
+
+    #[test]
+    fn a_write_is_seen_at_once_and_no_older_event_undoes_it() {
+        let cache = cache();
+        cache.replace(vec![disk("a", 1)], 5);
+        cache.written(disk("a", 9));
+        let version = || cache.get("ns", "a").map(|e| e.resource_version());
+        assert_eq!(version(), Some(9));
+        cache.apply(disk("a", 7));
+        assert_eq!(version(), Some(9));
+        cache.replace(vec![disk("a", 7)], 8);
+        assert_eq!(version(), Some(9));
+        cache.replace(Vec::new(), 10);
+        assert_eq!(version(), None);
+    }
+
+    #[test]
+    fn a_late_write_does_not_bring_back_what_the_watch_saw_deleted() {
+        let cache = cache();
+        cache.replace(Vec::new(), 5);
+        cache.apply(disk("a", 6));
+        cache.delete(disk("a", 8));
+        cache.written(disk("a", 6));
+        assert!(cache.get("ns", "a").is_none());
+    }
+
+    #[test]
+    fn what_is_gone_stays_gone_whatever_late_events_say() {
+        let cache = cache();
+        cache.replace(vec![disk("a", 1)], 5);
+        cache.gone("uid-a");
+        assert!(cache.get("ns", "a").is_none());
+        cache.apply(disk("a", 6));
+        cache.replace(vec![disk("a", 6)], 6);
+        assert!(cache.get("ns", "a").is_none());
+        cache.delete(disk("a", 7));
+        assert!(cache.state.read().gone.is_empty());
+    }
+
+    #[test]
+    fn pages_follow_keys_and_know_whether_more_matches_follow() {
+        let cache = cache();
+        let all = ["a", "b", "c", "d"];
+        cache.replace(all.iter().map(|n| disk(n, 1)).collect(), 1);
+        let (page, more) = cache.page("ns", "", None, 2, |_| true);
+        assert_eq!((names(&page), more), (vec!["a", "b"], true));
+        let (page, more) = cache.page("ns", "", Some("b"), 2, |_| true);
+        assert_eq!((names(&page), more), (vec!["c", "d"], false));
+        let (page, more) = cache.page("ns", "", None, 1, |e| e.name() == "a");
+        assert_eq!((names(&page), more), (vec!["a"], false));
+        assert_eq!(cache.page("other", "", None, 2, |_| true).0.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn subscribers_hear_of_their_object_only() {
+        let cache = cache();
+        cache.replace(vec![disk("a", 1), disk("b", 1)], 1);
+        let mut a = cache.subscribe("uid-a");
+        assert_eq!(a.current().expect("a").resource_version(), 1);
+        cache.apply(disk("b", 2));
+        assert!(!a.changes.has_changed().expect("open"));
+        cache.apply(disk("a", 3));
+        a.changed().await;
+        assert_eq!(a.current().expect("a").resource_version(), 3);
+        cache.delete(disk("a", 4));
+        a.changed().await;
+        assert!(a.current().is_none());
+        drop(a);
+        assert!(cache.waiters.lock().is_empty());
+    }
+}

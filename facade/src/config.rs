@@ -1,0 +1,152 @@
+//! How a facade is set up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::auth::{Authenticator, Authorizer, DenyAll};
+use crate::limits;
+
+/// Which status codes refusals get (SECA section 3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// 412 wherever the conformance suite wants it.
+    #[default]
+    Conformance,
+    /// 404, 409 and 422 as the specification says.
+    Spec,
+}
+
+/// What happens when a reference names something that does not exist yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferencePolicy {
+    /// The write is refused.
+    #[default]
+    Reject,
+    /// The write is accepted; the resource waits for what it refers to.
+    Defer,
+}
+
+/// The policy per reference field. Each default refuses (SECA section 3.9).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReferencePolicies {
+    /// Policy of the fields that `fields` does not name.
+    pub default: ReferencePolicy,
+    /// Policy by kind and top-level spec field, such as `("Image", "blockStorageRef")`.
+    pub fields: Vec<(String, String, ReferencePolicy)>,
+}
+
+impl ReferencePolicies {
+    /// One policy for every field.
+    pub fn all(policy: ReferencePolicy) -> Self {
+        Self {
+            default: policy,
+            fields: Vec::new(),
+        }
+    }
+
+    /// The policy of one field of a kind.
+    pub fn of(&self, kind: &str, field: &str) -> ReferencePolicy {
+        self.fields
+            .iter()
+            .find(|(k, f, _)| k == kind && f == field)
+            .map_or(self.default, |(_, _, policy)| *policy)
+    }
+}
+
+/// How requests are authenticated.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// A bearer token is required and checked.
+    Tokens(Arc<dyn Authenticator>),
+    /// Nobody is asked anything. Only for a loopback listener; [`crate::serve`] enforces that.
+    InsecureDev,
+}
+
+/// How a facade is set up. Start from [`Config::new`].
+#[derive(Clone)]
+pub struct Config {
+    /// The control plane.
+    pub client: kube::Client,
+    /// The region this facade serves: the default region of new resources.
+    pub region: String,
+    /// Base of the URLs that clients are told, without a trailing slash, such as
+    /// `http://127.0.0.1:8080`.
+    pub public_url: String,
+    /// How requests are authenticated.
+    pub access: Access,
+    /// What an identity that is no administrator may do.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Which status codes refusals get.
+    pub profile: Profile,
+    /// What happens to references that name nothing.
+    pub references: ReferencePolicies,
+    /// How long a mutating call waits for the control plane to settle by default.
+    pub settle: Duration,
+    /// Largest request body.
+    pub body_bytes_max: usize,
+    /// Requests worked on at once.
+    pub requests_in_flight_max: usize,
+}
+
+impl Config {
+    /// The defaults: the conformance profile, every reference checked, nobody but administrators.
+    pub fn new(
+        client: kube::Client,
+        region: impl Into<String>,
+        public_url: impl Into<String>,
+        access: Access,
+    ) -> Self {
+        let mut public_url: String = public_url.into();
+        public_url.truncate(public_url.trim_end_matches('/').len());
+        Self {
+            client,
+            region: region.into(),
+            public_url,
+            access,
+            authorizer: Arc::new(DenyAll),
+            profile: Profile::default(),
+            references: ReferencePolicies::default(),
+            settle: limits::SETTLE_DEFAULT,
+            body_bytes_max: limits::BODY_BYTES_MAX,
+            requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("region", &self.region)
+            .field("public_url", &self.public_url)
+            .field("access", &self.access)
+            .field("profile", &self.profile)
+            .field("references", &self.references)
+            .field("settle", &self.settle)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_policy_wins_over_the_default() {
+        let policies = ReferencePolicies {
+            default: ReferencePolicy::Reject,
+            fields: vec![(
+                "Image".into(),
+                "blockStorageRef".into(),
+                ReferencePolicy::Defer,
+            )],
+        };
+        assert_eq!(
+            policies.of("Image", "blockStorageRef"),
+            ReferencePolicy::Defer
+        );
+        assert_eq!(
+            policies.of("BlockStorage", "skuRef"),
+            ReferencePolicy::Reject
+        );
+    }
+}

@@ -1,0 +1,331 @@
+//! The facade: what all requests share, and finding things in it.
+
+use std::sync::Arc;
+
+use ecp_meta::object;
+use ecp_xrds::{KindInfo, Scope};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::body::{Rules, refused_by_server};
+use crate::cache::{Cache, Entry, KindCache, derived_name, item_key, namespaces_collection};
+use crate::config::{Access, Config};
+use crate::control::{CallError, ControlPlane};
+use crate::error::{ApiError, ErrorKind};
+use crate::metrics::Metrics;
+use crate::path::Target;
+use crate::view::Lens;
+
+/// A running facade: caches in step with the control plane, ready to be served.
+///
+/// Cheap to clone; all clones are the same facade.
+#[derive(Clone)]
+pub struct Facade {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    control: ControlPlane,
+    cache: Cache,
+    rules: Rules,
+    metrics: Metrics,
+    in_flight: Semaphore,
+    draining: CancellationToken,
+    watches: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A facade cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The schema of a kind does not compile.
+    #[error("schema of kind {0} does not compile")]
+    Schema(&'static str),
+    /// Without authentication, only the same machine may connect.
+    #[error("without authentication the facade listens on loopback only, not on {0}")]
+    NotLoopback(std::net::SocketAddr),
+    /// The listener has no address.
+    #[error("cannot read the address of the listener")]
+    Listener(#[source] std::io::Error),
+}
+
+impl std::fmt::Debug for Facade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Facade")
+            .field("config", &self.inner.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Facade {
+    /// Starts the watches. They end when `shutdown` is cancelled, or, under
+    /// [`Facade::serve`], when the last request after that has ended.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        if matches!(config.access, Access::InsecureDev) {
+            tracing::warn!("the SECA API asks nobody for a token");
+        }
+        let inner = Inner {
+            control: ControlPlane::new(config.client.clone()),
+            cache: Cache::new(),
+            rules: Rules::new().map_err(StartError::Schema)?,
+            metrics: Metrics::new(),
+            in_flight: Semaphore::new(config.requests_in_flight_max),
+            draining: shutdown,
+            watches: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            config,
+        };
+        inner
+            .cache
+            .start(&inner.control, &inner.tasks, &inner.watches);
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Waits until the caches are filled: from then on `/readyz` answers 200.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub async fn ready(&self) {
+        self.inner.cache.wait_synced().await;
+    }
+
+    /// Ends the watches and waits for them.
+    pub(crate) async fn stop(&self) {
+        self.inner.watches.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    pub(crate) fn control(&self) -> &ControlPlane {
+        &self.inner.control
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.inner.cache
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.inner.rules
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub(crate) fn in_flight(&self) -> &Semaphore {
+        &self.inner.in_flight
+    }
+
+    /// Cancelled when the facade takes no new connections.
+    pub(crate) fn draining(&self) -> &CancellationToken {
+        &self.inner.draining
+    }
+
+    pub(crate) fn kind(&self, info: &KindInfo) -> &Arc<KindCache> {
+        self.inner.cache.kind(info)
+    }
+
+    /// How a target's documents look.
+    pub(crate) fn lens<'a>(&'a self, target: &'a Target) -> Lens<'a> {
+        Lens {
+            info: target.info,
+            place: target.place(),
+            region: &self.config().region,
+            public_url: &self.config().public_url,
+        }
+    }
+
+    /// The namespace of a target's resources, if it exists: empty for cluster-scoped kinds.
+    ///
+    /// What the cache does not have is read through, under the name it would have.
+    pub(crate) async fn namespace_of(&self, target: &Target) -> Result<Option<String>, ApiError> {
+        let workspace = match target.info.scope {
+            Scope::Cluster => return Ok(Some(String::new())),
+            Scope::Tenant => "",
+            Scope::Workspace | Scope::Network => target.workspace.as_str(),
+        };
+        let namespaces = self.cache().namespaces();
+        if let Some(namespace) = namespaces.find(&target.tenant, workspace) {
+            return Ok(Some(namespace.name));
+        }
+        let name = derived_name(&target.tenant, workspace);
+        match self
+            .control()
+            .get(&namespaces_collection(), None, &name)
+            .await
+        {
+            Ok(object) => {
+                namespaces.insert(&object);
+                Ok(namespaces.find(&target.tenant, workspace).map(|n| n.name))
+            }
+            Err(CallError::NotFound(_)) => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Whether the workspace (and network) of a target exist and are not being deleted, as far as
+    /// the cache knows.
+    pub(crate) fn parents_exist(&self, target: &Target) -> bool {
+        let workspace = match target.info.scope {
+            Scope::Cluster | Scope::Tenant => return true,
+            Scope::Workspace | Scope::Network => &target.workspace,
+        };
+        let namespaces = self.cache().namespaces();
+        let live = |kind: &str, namespace: &str, key: &str| {
+            let entry = self
+                .cache()
+                .by_kind(kind)
+                .and_then(|c| c.get(namespace, key));
+            entry.is_some_and(|e| !e.deleting())
+        };
+        let Some(tenant) = namespaces.find(&target.tenant, "") else {
+            return false;
+        };
+        if !live("Workspace", &tenant.name, workspace) {
+            return false;
+        }
+        target.info.scope != Scope::Network
+            || namespaces
+                .find(&target.tenant, workspace)
+                .is_some_and(|n| live("Network", &n.name, &target.network))
+    }
+
+    /// The entry of a resource, read through when the cache misses it.
+    pub(crate) async fn find(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Entry>>, ApiError> {
+        let kind = self.kind(target.info);
+        let key = item_key(&target.network, name);
+        if kind.link().fresh()
+            && let Some(entry) = kind.get(namespace, &key)
+        {
+            return Ok(Some(entry));
+        }
+        self.read_through(target, namespace, name).await
+    }
+
+    /// The entry of a resource as the control plane has it now.
+    pub(crate) async fn read_through(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Entry>>, ApiError> {
+        let kind = self.kind(target.info);
+        let key = item_key(&target.network, name);
+        let cached = kind.get(namespace, &key);
+        let object_name = match &cached {
+            Some(entry) => entry.object_name().to_owned(),
+            None => ecp_xrds::object_name(target.info, name),
+        };
+        if !ecp_meta::names::is_dns1123_subdomain(&object_name) {
+            return Ok(None);
+        }
+        let namespace = Some(namespace).filter(|ns| !ns.is_empty());
+        match self
+            .control()
+            .get(kind.collection(), namespace, &object_name)
+            .await
+        {
+            Ok(object) => {
+                let entry = kind.written(object);
+                Ok(Some(entry).filter(|e| e.key() == key))
+            }
+            Err(CallError::NotFound(_)) => {
+                if let Some(entry) = cached {
+                    kind.gone(entry.uid());
+                }
+                Ok(None)
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// What a failed call means for the client, where nothing better is known.
+    pub(crate) fn failed(&self, error: CallError) -> ApiError {
+        match error {
+            CallError::Invalid { message, causes } => refused_by_server(&message, &causes),
+            CallError::TooMany(cause) => {
+                tracing::warn!(cause, "the control plane is overloaded");
+                ApiError::new(ErrorKind::TooMany, "the control plane is busy; try again")
+            }
+            CallError::Terminating(_) => ApiError::new(
+                ErrorKind::Conflict,
+                "the workspace or tenant is being deleted",
+            ),
+            CallError::Conflict(cause) => {
+                tracing::debug!(cause, "write lost a race");
+                ApiError::new(
+                    ErrorKind::Conflict,
+                    "the resource was changed at the same time; try again",
+                )
+            }
+            CallError::NotFound(cause) | CallError::Expired(cause) => ApiError::unavailable(cause),
+            CallError::Unavailable(cause) => ApiError::unavailable(cause),
+            error @ CallError::Unexpected { .. } => ApiError::internal(error),
+        }
+    }
+
+    /// Makes sure that a tenant's namespace exists.
+    pub(crate) async fn ensure_tenant(&self, tenant: &str) -> Result<String, ApiError> {
+        let namespaces = self.cache().namespaces();
+        if let Some(namespace) = namespaces.find(tenant, "") {
+            if namespace.terminating {
+                return Err(ApiError::new(
+                    ErrorKind::Conflict,
+                    format!("tenant {tenant} is being deleted; try again"),
+                ));
+            }
+            return Ok(namespace.name);
+        }
+        let name = derived_name(tenant, "");
+        let collection = namespaces_collection();
+        let wanted = tenant_namespace(&name, tenant);
+        let object = match self.control().create(&collection, None, &wanted).await {
+            Ok(object) => object,
+            Err(CallError::Conflict(_)) => self
+                .control()
+                .get(&collection, None, &name)
+                .await
+                .map_err(|e| self.failed(e))?,
+            Err(error) => return Err(self.failed(error)),
+        };
+        namespaces.insert(&object);
+        namespaces.find(tenant, "").map(|n| n.name).ok_or_else(|| {
+            ApiError::internal(format!(
+                "namespace {name} exists and is not that of tenant {tenant}"
+            ))
+        })
+    }
+}
+
+/// The namespace of a tenant (ARCHITECTURE.md, Namespaces).
+fn tenant_namespace(name: &str, tenant: &str) -> Value {
+    let mut namespace = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name},
+    });
+    object::set_label(
+        &mut namespace,
+        ecp_meta::keys::TENANT,
+        &ecp_meta::names::label_value(tenant),
+    );
+    object::set_annotation(&mut namespace, ecp_meta::keys::TENANT_NAME, tenant);
+    namespace
+}

@@ -1,0 +1,318 @@
+//! One request from its first byte to its answer: limits, authentication, routing, log, metrics.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::State;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+
+use crate::auth::{Claim, Identity, bearer_token};
+use crate::config::Access;
+use crate::error::{ApiError, ErrorKind};
+use crate::facade::Facade;
+use crate::limits;
+use crate::path::{self, Route, Target};
+use crate::query;
+
+/// Names a request in the log and to the client.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest request id that is taken over from the client.
+const REQUEST_ID_LEN_MAX: usize = 128;
+
+impl Facade {
+    /// All routes, as a router that needs no socket.
+    pub fn router(&self) -> axum::Router {
+        axum::Router::new()
+            .fallback(handle)
+            .with_state(self.clone())
+    }
+}
+
+async fn handle(State(facade): State<Facade>, request: Request<Body>) -> Response<Body> {
+    let started = Instant::now();
+    if let Some(response) = facade.operations(&request) {
+        return response;
+    }
+    let (parts, body) = request.into_parts();
+    let id = request_id(&parts.headers);
+    let path = parts.uri.path();
+    let route = path::parse(path);
+    let label = match &route {
+        Some(Route::Seca(target)) => facade.metrics().route(target.info, target.name.is_some()),
+        Some(Route::WellKnown) | None => facade.metrics().other(),
+    };
+    let counted = facade.metrics().begin();
+    let outcome = match facade.in_flight().try_acquire() {
+        Err(_) => Err(ApiError::new(
+            ErrorKind::TooMany,
+            "too many requests at once; try again",
+        )),
+        Ok(_permit) => AssertUnwindSafe(facade.dispatch(route, &parts, body))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(ApiError::internal("a handler panicked"))),
+    };
+    let mut response = outcome.unwrap_or_else(|e| e.into_response(facade.config().profile, path));
+    if parts.method == Method::HEAD {
+        response = without_body(response);
+    }
+    response.headers_mut().insert(REQUEST_ID, id.clone());
+    drop(counted);
+    let took = started.elapsed();
+    let status = response.status().as_u16();
+    facade
+        .metrics()
+        .observe(label, parts.method.as_str(), status, took);
+    tracing::info!(
+        target: "ecp_facade::access",
+        method = %parts.method,
+        path,
+        status,
+        took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        request_id = id.to_str().unwrap_or_default(),
+        "request"
+    );
+    response
+}
+
+/// The client's request id where it is plain, else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let plain = |v: &&HeaderValue| {
+        (1..=REQUEST_ID_LEN_MAX).contains(&v.len())
+            && v.as_bytes().iter().all(|b| b.is_ascii_graphic())
+    };
+    match headers.get(REQUEST_ID).filter(plain) {
+        Some(id) => id.clone(),
+        None => HeaderValue::from_str(&uuid::Uuid::new_v4().to_string())
+            .unwrap_or(HeaderValue::from_static("none")),
+    }
+}
+
+/// What HEAD answers: the headers of a GET, length included.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(len) = body.size_hint().exact() {
+        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
+    }
+    Response::from_parts(parts, Body::empty())
+}
+
+impl Facade {
+    /// Health and metrics: for operators, without authentication and limits.
+    fn operations(&self, request: &Request<Body>) -> Option<Response<Body>> {
+        let get = matches!(*request.method(), Method::GET | Method::HEAD);
+        let path = request.uri().path();
+        if !matches!(path, "/healthz" | "/livez" | "/readyz" | "/metrics") {
+            return None;
+        }
+        if !get {
+            let error = ApiError::method_not_allowed("GET, HEAD");
+            return Some(error.into_response(self.config().profile, path));
+        }
+        Some(match path {
+            "/readyz" => self.readiness(),
+            "/metrics" => {
+                let mut response = Response::new(Body::from(self.metrics().text(self.cache())));
+                response.headers_mut().insert(
+                    CONTENT_TYPE,
+                    HeaderValue::from_static(
+                        "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    ),
+                );
+                response
+            }
+            _ => Response::new(Body::from("ok")),
+        })
+    }
+
+    /// Ready while the caches are filled and in touch, and no drain has begun.
+    fn readiness(&self) -> Response<Body> {
+        let problem = if self.draining().is_cancelled() {
+            "draining".to_owned()
+        } else {
+            self.cache().not_ready().join(", ")
+        };
+        if problem.is_empty() {
+            return Response::new(Body::from("ok"));
+        }
+        let mut response = Response::new(Body::from(format!("not ready: {problem}")));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
+    }
+
+    async fn dispatch(
+        &self,
+        route: Option<Route>,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<Response<Body>, ApiError> {
+        if route == Some(Route::WellKnown) {
+            // The specification knows no 401 here: clients ask before they have a token.
+            return match parts.method {
+                Method::GET | Method::HEAD => Ok(self.well_known()),
+                _ => Err(ApiError::method_not_allowed("GET, HEAD")),
+            };
+        }
+        let identity = self.authenticate(&parts.headers).await?;
+        let Some(Route::Seca(target)) = route else {
+            return Err(ApiError::new(
+                ErrorKind::NotFound,
+                "there is nothing at this path",
+            ));
+        };
+        let headers = &parts.headers;
+        let path = parts.uri.path();
+        match (&parts.method, target.name.as_deref()) {
+            (&Method::GET | &Method::HEAD, Some(name)) => {
+                self.authorize(&identity, &target, "get").await?;
+                self.get(&target, name, headers).await
+            }
+            (&Method::GET | &Method::HEAD, None) => {
+                self.authorize(&identity, &target, "list").await?;
+                let query = parts.uri.query().unwrap_or_default();
+                self.list(&target, path, query, headers).await
+            }
+            (&Method::PUT, Some(name)) if !target.info.catalogue => {
+                self.authorize(&identity, &target, "put").await?;
+                query::require_json(headers)?;
+                let body = self.read_body(headers, body).await?;
+                self.put(&target, name, path, headers, &body).await
+            }
+            (&Method::DELETE, Some(name)) if !target.info.catalogue => {
+                self.authorize(&identity, &target, "delete").await?;
+                self.delete(&target, name, headers).await
+            }
+            _ => Err(ApiError::method_not_allowed(target.methods())),
+        }
+    }
+
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
+        match &self.config().access {
+            Access::InsecureDev => Ok(Identity::admin("insecure-dev")),
+            Access::Tokens(authenticator) => authenticator
+                .authenticate(bearer_token(headers)?)
+                .await?
+                .ok_or_else(|| ApiError::new(ErrorKind::Unauthorized, "the token is not valid")),
+        }
+    }
+
+    async fn authorize(
+        &self,
+        identity: &Identity,
+        target: &Target,
+        verb: &str,
+    ) -> Result<(), ApiError> {
+        if identity.admin {
+            return Ok(());
+        }
+        let name = target.name.as_deref().unwrap_or_default();
+        // A path that names a workspace is one of that workspace: a grant or cap on workspaces
+        // covers it.
+        let workspace = match target.info.kind {
+            "Workspace" => name,
+            _ => target.workspace.as_str(),
+        };
+        let collection = match target.network.as_str() {
+            "" => target.info.collection.to_owned(),
+            _ => format!("networks/{}", target.info.collection),
+        };
+        let claim = Claim {
+            provider: target.info.provider,
+            tenant: &target.tenant,
+            workspace,
+            region: &self.config().region,
+            collection: &collection,
+            name,
+            verb,
+        };
+        if self.config().authorizer.allows(identity, &claim).await? {
+            Ok(())
+        } else {
+            Err(ApiError::new(
+                ErrorKind::Forbidden,
+                "no role of the caller allows this",
+            ))
+        }
+    }
+
+    /// Reads a body within its limits of size and time.
+    async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+        let max = self.config().body_bytes_max;
+        let too_large = || {
+            ApiError::new(
+                ErrorKind::TooLarge,
+                format!("the body is larger than {max} bytes"),
+            )
+        };
+        let announced = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|len| len > max) {
+            discard(body, max).await;
+            return Err(too_large());
+        }
+        let mut limited = Limited::new(body, max);
+        let reading = (&mut limited).collect();
+        match tokio::time::timeout(limits::BODY_READ_TIMEOUT, reading).await {
+            Err(_) => Err(ApiError::new(
+                ErrorKind::Timeout,
+                "the body did not arrive in time",
+            )),
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(ApiError::new(
+                ErrorKind::Malformed,
+                "the body could not be read to its end",
+            )),
+        }
+    }
+}
+
+/// Reads some of a body that is refused: most clients read the answer only after they have sent
+/// everything. What is a lot too large is cut off.
+async fn discard(mut body: Body, max: usize) {
+    let mut left = max.saturating_mul(4);
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Whether it ended in time makes no difference to the answer.
+    let _ = tokio::time::timeout(limits::BODY_READ_TIMEOUT, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(value: &str) -> HeaderValue {
+        let mut headers = HeaderMap::new();
+        headers.insert(REQUEST_ID, HeaderValue::from_str(value).expect("value"));
+        request_id(&headers)
+    }
+
+    #[test]
+    fn plain_request_ids_are_kept() {
+        assert_eq!(id("abc-1"), "abc-1");
+        for odd in ["", "a b", &"x".repeat(129)] {
+            assert_ne!(id(odd), odd);
+        }
+        assert_eq!(request_id(&HeaderMap::new()).len(), 36);
+    }
+
+    #[test]
+    fn head_keeps_the_length_of_the_body_it_leaves_out() {
+        let response = without_body(Response::new(Body::from("12345")));
+        assert_eq!(response.headers()[CONTENT_LENGTH], "5");
+        assert!(response.body().is_end_stream());
+    }
+}

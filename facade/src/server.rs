@@ -1,0 +1,116 @@
+//! Serving a facade on a socket, until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Access, Config};
+use crate::facade::{Facade, StartError};
+use crate::limits;
+
+/// Pause after a failed accept, such as when there are no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Starts a facade and serves it until `shutdown`; see [`Facade::serve`].
+///
+/// # Errors
+/// See [`StartError`].
+pub async fn serve(
+    listener: TcpListener,
+    config: Config,
+    shutdown: CancellationToken,
+) -> Result<(), StartError> {
+    Facade::start(config, shutdown)?.serve(listener).await
+}
+
+/// Starts a facade and gives its router, for use without a socket. The watches end at `shutdown`.
+///
+/// # Errors
+/// See [`StartError`].
+pub fn router(config: Config, shutdown: CancellationToken) -> Result<axum::Router, StartError> {
+    let facade = Facade::start(config, shutdown)?;
+    let stopping = facade.clone();
+    tokio::spawn(async move {
+        stopping.draining().cancelled().await;
+        stopping.stop().await;
+    });
+    Ok(facade.router())
+}
+
+impl Facade {
+    /// Serves until the token given to [`Facade::start`] is cancelled. Then no new connection is
+    /// taken, `/readyz` answers 503, open requests end (within a limit), and the watches stop.
+    ///
+    /// # Errors
+    /// Without authentication, a listener that is not on loopback.
+    pub async fn serve(&self, listener: TcpListener) -> Result<(), StartError> {
+        let address = listener.local_addr().map_err(StartError::Listener)?;
+        if matches!(self.config().access, Access::InsecureDev) && !address.ip().is_loopback() {
+            return Err(StartError::NotLoopback(address));
+        }
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::HEADER_READ_TIMEOUT);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits::HEADER_READ_TIMEOUT);
+        let service = TowerToHyperService::new(self.router());
+        let graceful = GracefulShutdown::new();
+        let room = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
+        loop {
+            let accepting = async {
+                let permit = Arc::clone(&room).acquire_owned().await;
+                (listener.accept().await, permit)
+            };
+            let (accepted, permit) = tokio::select! {
+                () = self.draining().cancelled() => break,
+                accepted = accepting => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let connection = builder
+                .serve_connection(prepared(stream), service.clone())
+                .into_owned();
+            let connection = graceful.watch(connection);
+            tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(error, "connection ended");
+                }
+                drop(permit);
+            });
+        }
+        drop(listener);
+        tracing::info!(%address, "draining");
+        if tokio::time::timeout(limits::DRAIN_TIMEOUT, graceful.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some requests did not end in time");
+        }
+        self.stop().await;
+        Ok(())
+    }
+}
+
+fn prepared(stream: TcpStream) -> TokioIo<TcpStream> {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    TokioIo::new(stream)
+}

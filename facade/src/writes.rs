@@ -1,0 +1,478 @@
+//! PUT: create or replace (SECA section 3.2, DESIGN D9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use ecp_xrds::Scope;
+use http::header::{LOCATION, WARNING};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::body::{Checked, Document, check_name};
+use crate::cache::{Entry, KindCache};
+use crate::control::CallError;
+use crate::error::{ApiError, ErrorKind};
+use crate::facade::Facade;
+use crate::limits;
+use crate::path::Target;
+use crate::query;
+use crate::reads::json_response;
+use crate::view::document;
+
+/// An accepted write.
+struct Written {
+    entry: Arc<Entry>,
+    created: bool,
+}
+
+/// What a write is conditional on: SECA's resource version, if the client named one.
+type Condition = Option<i64>;
+
+impl Facade {
+    /// Creates a resource or replaces its intent.
+    pub(crate) async fn put(
+        &self,
+        target: &Target,
+        name: &str,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Response<Body>, ApiError> {
+        query::accept(headers)?;
+        let condition = query::if_unmodified_since(headers)?;
+        let document = Document::parse(body)?;
+        check_names(target, name)?;
+        let requested_region = self.check_region(&document)?;
+        self.check_parents(target).await?;
+        let existing = self.existing(target, name, condition).await?;
+        if let Some(entry) = &existing {
+            refuse_deleting(entry, target)?;
+        }
+        let region = self.region_for(requested_region, existing.as_deref())?;
+        let checked = self.rules().check(
+            target.info,
+            name,
+            document,
+            region.as_deref(),
+            existing.as_deref(),
+        )?;
+        self.check_references(target, &checked.spec).await?;
+        let deadline = Instant::now() + query::settle(headers, self.config().settle);
+        let namespace = self.namespace_for_write(target).await?;
+        let written = self
+            .write(target, name, &namespace, &checked, existing, condition)
+            .await?;
+        let entry = settle(self.kind(target.info), written.entry, deadline).await;
+        let status = if written.created {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let mut response = json_response(status, document_of(self, target, &entry));
+        let headers = response.headers_mut();
+        if written.created
+            && let Ok(location) = HeaderValue::from_str(path)
+        {
+            headers.insert(LOCATION, location);
+        }
+        for pointer in checked.ignored.iter().take(limits::PROBLEM_SOURCES_MAX) {
+            let text = format!("299 - \"{} is unknown and was ignored\"", plain(pointer));
+            if let Ok(warning) = HeaderValue::from_str(&text) {
+                headers.append(WARNING, warning);
+            }
+        }
+        Ok(response)
+    }
+
+    /// The region the client asks for. It must be known; an empty one is none (section 3.2).
+    fn check_region(&self, document: &Document) -> Result<Option<String>, ApiError> {
+        let Some(region) = &document.region else {
+            return Ok(None);
+        };
+        let known = *region == self.config().region
+            || self
+                .cache()
+                .by_kind("Region")
+                .is_some_and(|regions| regions.get("", region).is_some());
+        if known {
+            Ok(Some(region.clone()))
+        } else {
+            Err(ApiError::new(
+                ErrorKind::ReferenceMissing,
+                format!("metadata.region: region {region:?} does not exist"),
+            )
+            .at_pointer("/metadata/region"))
+        }
+    }
+
+    /// The region to write: a resource stays where it is.
+    fn region_for(
+        &self,
+        requested: Option<String>,
+        existing: Option<&Entry>,
+    ) -> Result<Option<String>, ApiError> {
+        let Some(entry) = existing else {
+            return Ok(requested.or_else(|| Some(self.config().region.clone())));
+        };
+        let stored = entry.spec("region").and_then(Value::as_str);
+        match (stored, requested) {
+            (Some(stored), Some(requested)) if stored != requested => Err(ApiError::new(
+                ErrorKind::Invalid,
+                format!("metadata.region: the resource is in region {stored} and cannot move"),
+            )
+            .at_pointer("/metadata/region")),
+            (Some(stored), _) => Ok(Some(stored.to_owned())),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Refuses a write below a workspace or network that does not exist or is being deleted.
+    async fn check_parents(&self, target: &Target) -> Result<(), ApiError> {
+        if self.parents_exist(target) {
+            return Ok(());
+        }
+        // Another replica may just have made the workspace.
+        let workspace = Target {
+            info: ecp_xrds::by_kind("Workspace")
+                .ok_or_else(|| ApiError::internal("there is no kind Workspace"))?,
+            tenant: target.tenant.clone(),
+            workspace: String::new(),
+            network: String::new(),
+            name: Some(target.workspace.clone()),
+        };
+        if let Some(namespace) = self.namespace_of(&workspace).await? {
+            self.read_through(&workspace, &namespace, &target.workspace)
+                .await?;
+        }
+        if self.parents_exist(target) {
+            return Ok(());
+        }
+        let what = match target.info.scope {
+            Scope::Network => format!(
+                "network {:?} or workspace {:?}",
+                target.network, target.workspace
+            ),
+            Scope::Cluster | Scope::Tenant | Scope::Workspace => {
+                format!("workspace {:?}", target.workspace)
+            }
+        };
+        Err(ApiError::new(
+            ErrorKind::ParentMissing,
+            format!("{what} does not exist or is being deleted"),
+        ))
+    }
+
+    /// What is there already. A conditional write looks at the control plane itself when the cache
+    /// has nothing: the condition means "update only" (section 1.4).
+    async fn existing(
+        &self,
+        target: &Target,
+        name: &str,
+        condition: Condition,
+    ) -> Result<Option<Arc<Entry>>, ApiError> {
+        let kind = self.kind(target.info);
+        let known = match self.cached_namespace(target) {
+            Some(namespace) => {
+                let key = crate::cache::item_key(&target.network, name);
+                match kind.get(&namespace, &key) {
+                    Some(entry) => Some(entry),
+                    None if condition.is_some() => {
+                        self.read_through(target, &namespace, name).await?
+                    }
+                    None => None,
+                }
+            }
+            None => None,
+        };
+        if known.is_none() && condition.is_some() {
+            return Err(ApiError::new(
+                ErrorKind::NotFound,
+                format!("{} {name:?} does not exist", target.info.noun),
+            ));
+        }
+        Ok(known)
+    }
+
+    fn cached_namespace(&self, target: &Target) -> Option<String> {
+        let workspace = match target.info.scope {
+            Scope::Cluster => return Some(String::new()),
+            Scope::Tenant => "",
+            Scope::Workspace | Scope::Network => target.workspace.as_str(),
+        };
+        let namespaces = self.cache().namespaces();
+        namespaces.find(&target.tenant, workspace).map(|n| n.name)
+    }
+
+    /// The namespace to write into. A tenant's is made; a workspace's is made by the control plane,
+    /// so the first resource of a new workspace may have to wait for it a little.
+    async fn namespace_for_write(&self, target: &Target) -> Result<String, ApiError> {
+        if target.info.scope == Scope::Tenant {
+            return self.ensure_tenant(&target.tenant).await;
+        }
+        let mut changes = self.cache().namespaces().subscribe();
+        let found = async {
+            loop {
+                changes.borrow_and_update();
+                if let Some(namespace) = self.cached_namespace(target) {
+                    return namespace;
+                }
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        match tokio::time::timeout(limits::NAMESPACE_WAIT_MAX, found).await {
+            Ok(namespace) => Ok(namespace),
+            Err(_) => match self.namespace_of(target).await? {
+                Some(namespace) => Ok(namespace),
+                None => Err(ApiError::new(
+                    ErrorKind::Unavailable,
+                    format!(
+                        "workspace {:?} is not ready yet; try again",
+                        target.workspace
+                    ),
+                )),
+            },
+        }
+    }
+
+    /// Writes, again and again while others write the same object.
+    async fn write(
+        &self,
+        target: &Target,
+        name: &str,
+        namespace: &str,
+        checked: &Checked,
+        mut existing: Option<Arc<Entry>>,
+        condition: Condition,
+    ) -> Result<Written, ApiError> {
+        let kind = self.kind(target.info);
+        for _ in 0..limits::WRITE_ATTEMPTS_MAX {
+            if let (Some(entry), Some(wanted)) = (&existing, condition) {
+                check_condition(entry, wanted)?;
+            }
+            match self
+                .write_once(
+                    target,
+                    name,
+                    namespace,
+                    checked,
+                    existing.as_deref(),
+                    condition,
+                )
+                .await
+            {
+                Ok((created, object)) => {
+                    let entry = kind.written(object);
+                    refuse_deleting(&entry, target)?;
+                    return Ok(Written { entry, created });
+                }
+                Err(CallError::Conflict(_)) => {}
+                Err(CallError::NotFound(_)) if existing.is_some() => {}
+                Err(CallError::NotFound(_)) => {
+                    return Err(ApiError::new(
+                        ErrorKind::ParentMissing,
+                        "the workspace or tenant does not exist any more",
+                    ));
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+            existing = self.read_through(target, namespace, name).await?;
+            match &existing {
+                Some(entry) => refuse_deleting(entry, target)?,
+                None if condition.is_some() => {
+                    return Err(ApiError::new(
+                        ErrorKind::NotFound,
+                        format!("{} {name:?} does not exist", target.info.noun),
+                    ));
+                }
+                None => {}
+            }
+        }
+        Err(ApiError::new(
+            ErrorKind::Conflict,
+            "the resource is changed too often at the same time; try again",
+        ))
+    }
+
+    /// One write: server-side apply, or a merge where others own a part of the intent and an apply
+    /// would leave their fields in place (a PUT replaces everything, section 2.1).
+    async fn write_once(
+        &self,
+        target: &Target,
+        name: &str,
+        namespace: &str,
+        checked: &Checked,
+        existing: Option<&Entry>,
+        condition: Condition,
+    ) -> Result<(bool, Value), CallError> {
+        let kind = self.kind(target.info);
+        let object_name = match existing {
+            Some(entry) => entry.object_name().to_owned(),
+            None => ecp_xrds::object_name(target.info, name),
+        };
+        let inside = Some(namespace).filter(|ns| !ns.is_empty());
+        let mut metadata = Map::new();
+        if let Some(entry) = existing
+            && (condition.is_some() || entry.shared())
+        {
+            metadata.insert(
+                "resourceVersion".into(),
+                entry.resource_version().to_string().into(),
+            );
+        }
+        if let Some(entry) = existing
+            && entry.shared()
+        {
+            let mut patch = replacement(entry.object().get("spec"), &checked.spec);
+            keep_crossplane_fields(&mut patch);
+            let patch = json!({"metadata": metadata, "spec": patch});
+            let object = self
+                .control()
+                .merge(kind.collection(), inside, &object_name, &patch)
+                .await?;
+            return Ok((false, object));
+        }
+        metadata.insert("name".into(), object_name.as_str().into());
+        if let Some(namespace) = inside {
+            metadata.insert("namespace".into(), namespace.into());
+        }
+        let object = json!({
+            "apiVersion": target.info.api_version(),
+            "kind": target.info.kind,
+            "metadata": metadata,
+            "spec": checked.spec,
+        });
+        self.control()
+            .apply(kind.collection(), inside, &object_name, &object)
+            .await
+    }
+}
+
+fn document_of(facade: &Facade, target: &Target, entry: &Entry) -> bytes::Bytes {
+    document(facade.lens(target), entry, "PUT")
+}
+
+/// Printable characters only, so that a client's text cannot break a header.
+fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\')
+        .collect()
+}
+
+/// Checks every name of the path (section 2.1).
+fn check_names(target: &Target, name: &str) -> Result<(), ApiError> {
+    let parents = [
+        ("tenant", &target.tenant),
+        ("workspace", &target.workspace),
+        ("network", &target.network),
+    ];
+    for (what, parent) in parents.into_iter().filter(|(_, p)| !p.is_empty()) {
+        check_name(what, parent)?;
+    }
+    check_name("name", name)
+}
+
+/// A resource that is being deleted takes no changes: they would be lost.
+fn refuse_deleting(entry: &Entry, target: &Target) -> Result<(), ApiError> {
+    if entry.deleting() {
+        Err(ApiError::new(
+            ErrorKind::Conflict,
+            format!(
+                "{} {:?} is being deleted; try again when it is gone",
+                target.info.noun,
+                entry.name()
+            ),
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// Compares `if-unmodified-since` with SECA's resource version (section 1.4).
+pub(crate) fn check_condition(entry: &Entry, wanted: i64) -> Result<(), ApiError> {
+    let revision = entry.revision();
+    if revision == wanted {
+        Ok(())
+    } else {
+        Err(ApiError::new(
+            ErrorKind::Precondition,
+            format!("the resource has version {revision}, not {wanted}"),
+        )
+        .at_parameter("if-unmodified-since"))
+    }
+}
+
+/// The merge patch that turns `old` into `new`: members of `old` that `new` lacks become null.
+fn replacement(old: Option<&Value>, new: &Value) -> Value {
+    let (Some(Value::Object(old)), Value::Object(new)) = (old, new) else {
+        return new.clone();
+    };
+    let removed = old
+        .keys()
+        .filter(|k| !new.contains_key(*k))
+        .map(|k| (k.clone(), Value::Null));
+    let kept = new
+        .iter()
+        .map(|(k, v)| (k.clone(), replacement(old.get(k), v)));
+    Value::Object(removed.chain(kept).collect())
+}
+
+/// Crossplane's fields are no part of what a client replaces.
+fn keep_crossplane_fields(patch: &mut Value) {
+    if let Value::Object(patch) = patch {
+        patch.retain(|name, _| !ecp_xrds::CROSSPLANE_SPEC_FIELDS.contains(&name.as_str()));
+    }
+}
+
+/// Waits until the control plane is done with a resource, or the deadline is over.
+async fn settle(kind: &Arc<KindCache>, written: Arc<Entry>, deadline: Instant) -> Arc<Entry> {
+    if deadline.saturating_duration_since(Instant::now()) == Duration::ZERO {
+        return written;
+    }
+    let mut changes = kind.subscribe(written.uid());
+    let mut latest = written;
+    loop {
+        match changes.current() {
+            Some(entry) if entry.resource_version() >= latest.resource_version() => latest = entry,
+            Some(_) => {}
+            // Deleted by somebody in the meantime: what was written is the honest answer.
+            None => return latest,
+        }
+        if latest.settled() {
+            return latest;
+        }
+        if tokio::time::timeout_at(deadline, changes.changed())
+            .await
+            .is_err()
+        {
+            return latest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_removes_what_is_not_in_the_new_spec() {
+        let old = json!({"sizeGB": 1, "sourceImageRef": {"resource": "i"}, "commonData":
+            {"labels": {"a": "1", "b": "2"}}, "crossplane": {"x": 1}, "list": [1, 2]});
+        let new = json!({"sizeGB": 2, "commonData": {"labels": {"a": "1"}}, "list": [2]});
+        let mut patch = replacement(Some(&old), &new);
+        keep_crossplane_fields(&mut patch);
+        assert_eq!(
+            patch,
+            json!({"sizeGB": 2, "sourceImageRef": null, "commonData":
+                {"labels": {"a": "1", "b": null}}, "list": [2]})
+        );
+    }
+
+    #[test]
+    fn header_texts_are_plain() {
+        assert_eq!(plain("/spec/a\"b\\c\r\nd ä"), "/spec/abcd");
+    }
+}
