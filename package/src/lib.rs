@@ -1,1 +1,18 @@
-//! What is installed: manifests of packages, and the compositions they hold.
+//! What is installed beside the XRDs: the Compositions of each kind, and a first catalogue.
+//!
+//! Compositions are files of `compositions/`, written for [`Flavour::V2`]; those of the other
+//! flavour are made from them. The manifests of `examples/first-volume` are here for demos.
+//!
+//! Invariant: no I/O and no `kube`; objects are JSON.
+//!
+//! Entry points: [`compositions`], [`catalogue`].
+
+mod catalogue;
+mod compositions;
+mod examples;
+
+pub use catalogue::{SYSTEM_NAMESPACE, catalogue};
+pub use compositions::compositions;
+pub use examples::FIRST_VOLUME;
+// Callers of this crate choose a flavour without knowing where it is declared.
+pub use ecp_xrds::Flavour;

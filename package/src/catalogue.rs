@@ -1,0 +1,120 @@
+//! The catalogue of a new control plane: one region of the dummy cloud and what it offers.
+
+use std::collections::BTreeSet;
+
+use ecp_xrds::object_name;
+use serde_json::{Value, json};
+
+/// Namespace of what belongs to no tenant, such as the managed resources of regions and SKUs.
+pub const SYSTEM_NAMESPACE: &str = "secapi-system";
+
+/// Storage SKUs: SECA name and operations a second (SECA section 4.3).
+const STORAGE_SKUS: [(&str, i64); 3] = [("RD100", 100), ("RD500", 500), ("RD2K", 2000)];
+/// The smallest volume the SKUs recommend.
+const VOLUME_SIZE_GB_MIN: i64 = 50;
+
+/// What a new control plane starts with, in the order it should be created: the system namespace,
+/// the dummy cloud's default configuration, a region in it and its storage SKUs.
+///
+/// `rest_url` is where the facade is reached, without `/providers`.
+pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
+    let mut objects = vec![
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": SYSTEM_NAMESPACE},
+        }),
+        json!({
+            "apiVersion": "dummy.m.secapi.cloud/v1alpha1",
+            "kind": "ClusterProviderConfig",
+            "metadata": {"name": "default"},
+            "spec": {},
+        }),
+        region_object(region, rest_url),
+    ];
+    objects.extend(STORAGE_SKUS.map(|(name, iops)| storage_sku(name, iops)));
+    objects
+}
+
+fn region_object(region: &str, rest_url: &str) -> Value {
+    let base = rest_url.trim_end_matches('/');
+    let served: BTreeSet<&str> = ecp_xrds::kinds().iter().map(|k| k.provider).collect();
+    // A client takes the URL as the base of `v1/...`, so the version is not in it.
+    let providers: Vec<Value> = served
+        .into_iter()
+        .map(|name| {
+            json!({"name": name, "version": "v1", "url": format!("{base}/providers/{name}")})
+        })
+        .collect();
+    json!({
+        "apiVersion": "v1.secapi.cloud/v1",
+        "kind": "Region",
+        "metadata": {"name": region},
+        "spec": {
+            "availableZones": ["a", "b"],
+            "providers": providers,
+            "cloud": {
+                "name": "dummy",
+                "location": region,
+                "providerConfigRef": {"kind": "ClusterProviderConfig", "name": "default"},
+            },
+        },
+    })
+}
+
+fn storage_sku(name: &str, iops: i64) -> Value {
+    let object_name = ecp_xrds::by_kind("StorageSKU")
+        .map_or_else(|| name.to_ascii_lowercase(), |info| object_name(info, name));
+    json!({
+        "apiVersion": "storage.v1.secapi.cloud/v1",
+        "kind": "StorageSKU",
+        "metadata": {"name": object_name},
+        "spec": {
+            "name": name,
+            "commonData": {"labels": {"Provider": "seca", "Tier": name}},
+            "iops": iops,
+            "minVolumeSize": VOLUME_SIZE_GB_MIN,
+            "type": "remote-durable",
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ecp_meta::object;
+
+    use super::*;
+
+    #[test]
+    fn the_catalogue_is_valid_and_says_where_the_apis_are() {
+        let objects = catalogue("region-1", "http://127.0.0.1:8080/");
+        let kinds: Vec<_> = objects.iter().map(|o| object::gvk(o).kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                "Namespace",
+                "ClusterProviderConfig",
+                "Region",
+                "StorageSKU",
+                "StorageSKU",
+                "StorageSKU"
+            ]
+        );
+        for object in &objects[2..] {
+            let info = ecp_xrds::by_kind(&object::gvk(object).kind).unwrap();
+            assert_eq!(ecp_xrds::validate(info, &object["spec"]), []);
+        }
+        let storage = objects[2]["spec"]["providers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|p| p["name"] == "seca.storage")
+            .unwrap();
+        assert_eq!(
+            storage["url"],
+            "http://127.0.0.1:8080/providers/seca.storage"
+        );
+        assert_eq!(objects[4]["metadata"]["name"], "rd500");
+        assert_eq!(ecp_xrds::seca_name(&objects[4]), "RD500");
+    }
+}
