@@ -51,32 +51,3 @@ impl Structural {
         validate::validate(object, old, &self.root)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn smoke() {
-        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["name"], "properties": {
-            "sizeGB": {"type": "integer", "minimum": 1, "default": 5}, "name": {"type": "string"}}}}});
-        let s = Structural::compile(&schema).expect("compiles");
-        let mut o = json!({"spec": {"sizeGB": 0, "foo": 1}});
-        assert_eq!(s.prune(&mut o), ["spec.foo"]);
-        s.default(&mut o);
-        let errors: Vec<_> = s
-            .validate(&o, None)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(
-            errors,
-            [
-                "spec.sizeGB: Invalid value: 0: spec.sizeGB in body should be greater than or equal to 1",
-                "spec.name: Required value"
-            ]
-        );
-    }
-}
