@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::kinds::{KindInfo, kinds};
 use crate::schema::version_schema;
 
+/// How Kubernetes names the object itself.
+const NO_FIELD: &str = "<nil>";
+
 static SCHEMAS: LazyLock<Vec<(&'static str, Structural)>> = LazyLock::new(|| {
     kinds()
         .iter()
@@ -44,5 +47,11 @@ fn check(info: &KindInfo, spec: &Value, old: Option<&Value>) -> Vec<FieldError> 
         object
     };
     let old = old.map(object);
-    schema.validate(&object(spec), old.as_ref())
+    let mut errors = schema.validate(&object(spec), old.as_ref());
+    // Kubernetes adds an error without a field to say that rules were not checked because of the
+    // others. Those say enough.
+    if errors.iter().any(|e| e.field != NO_FIELD) {
+        errors.retain(|e| e.field != NO_FIELD);
+    }
+    errors
 }
