@@ -54,4 +54,4 @@ pub use policy::{Policies, PolicyError};
 pub use runtime::{Options, Runtime, Waker};
 pub use secret::SECRET_TYPE;
 pub use server::serve;
-pub use watching::{Change, watch};
+pub use watching::{Change, watch, watch_selected};

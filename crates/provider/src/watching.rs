@@ -27,7 +27,12 @@ pub enum Change {
 /// # Guarantees
 /// An object that vanished while the watch was broken is told as removed. A kind that is not
 /// served (yet) is tried again, with delays of up to ten seconds.
-pub async fn watch(api: Api<DynamicObject>, mut on: impl FnMut(Change)) {
+pub async fn watch(api: Api<DynamicObject>, on: impl FnMut(Change)) {
+    watch_selected(api, "", on).await;
+}
+
+/// The same for objects whose labels match a selector.
+pub async fn watch_selected(api: Api<DynamicObject>, labels: &str, mut on: impl FnMut(Change)) {
     let backoff = Backoff {
         min: WATCH_BACKOFF.0,
         max: WATCH_BACKOFF.1,
@@ -36,7 +41,11 @@ pub async fn watch(api: Api<DynamicObject>, mut on: impl FnMut(Change)) {
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut listed: Option<BTreeSet<Key>> = None;
     let mut failures = 0;
-    let mut events = watcher(api, watcher::Config::default()).boxed();
+    let mut config = watcher::Config::default();
+    if !labels.is_empty() {
+        config = config.labels(labels);
+    }
+    let mut events = watcher(api, config).boxed();
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {

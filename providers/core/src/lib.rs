@@ -1,1 +1,57 @@
 //! Managed resources that every cloud needs: workspace namespaces.
+//!
+//! `WorkspaceNamespace` makes the namespace of a SECA workspace, counts the SECA resources in it,
+//! and tears it down in order. Its cloud is the cluster that it runs in.
+//!
+//! Invariant: knows no cloud, no other provider and not the engine.
+//!
+//! Entry points: [`run`], [`crds`].
+
+mod contents;
+mod external;
+pub mod kinds;
+pub mod limits;
+mod teardown;
+
+use ecp_provider::{Metrics, Runtime, Waker, managed_crd};
+use kube::Client;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use contents::Contents;
+use external::Namespaces;
+use kinds::{PROVIDER, WorkspaceNamespace};
+
+/// How the provider runs.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Intervals and bounds.
+    pub runtime: ecp_provider::Options,
+    /// Metrics to record into.
+    pub metrics: Metrics,
+}
+
+/// The CRDs of the provider.
+pub fn crds() -> Vec<Value> {
+    vec![managed_crd::<WorkspaceNamespace>()]
+}
+
+/// Runs the provider until `shutdown`.
+///
+/// # Errors
+/// None at present; what goes wrong is shown on the resources and tried again.
+pub async fn run(
+    client: Client,
+    options: Options,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let contents = Contents::default();
+    let waker = Waker::default();
+    let runtime = Runtime::new(client.clone(), PROVIDER, options.runtime)
+        .metrics(options.metrics)
+        .with(Namespaces::new(client.clone(), contents.clone()))
+        .waker::<WorkspaceNamespace>(waker.clone());
+    let counting = contents.run(client, move |key| waker.wake(key), shutdown.clone());
+    tokio::join!(runtime.run(shutdown), counting);
+    Ok(())
+}

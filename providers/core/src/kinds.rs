@@ -1,0 +1,56 @@
+//! The managed resources of provider-ecp.
+
+use std::time::Duration;
+
+use ecp_provider::{Configs, Managed, Naming, Provider};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The provider.
+pub const PROVIDER: Provider = Provider {
+    name: "ecp",
+    group: "ecp.m.secapi.cloud",
+    version: "v1alpha1",
+    configs: Configs::None,
+};
+
+/// The namespace of a SECA workspace (DESIGN D8).
+#[derive(Clone, Copy, Debug)]
+pub struct WorkspaceNamespace;
+
+impl Managed for WorkspaceNamespace {
+    const PROVIDER: Provider = PROVIDER;
+    const KIND: &'static str = "WorkspaceNamespace";
+    const PLURAL: &'static str = "workspacenamespaces";
+    // The name follows from tenant and workspace, and one that is there is recognised.
+    const NAMING: Naming = Naming::Deterministic;
+    const CREATION_GRACE: Duration = Duration::ZERO;
+    type ForProvider = WorkspaceNamespaceParameters;
+    type AtProvider = WorkspaceNamespaceObservation;
+}
+
+/// Whose namespace it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceNamespaceParameters {
+    /// SECA name of the tenant.
+    #[schemars(length(min = 1, max = 128))]
+    pub tenant: String,
+    /// SECA name of the workspace.
+    #[schemars(length(min = 1, max = 128))]
+    pub workspace: String,
+}
+
+/// What there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceNamespaceObservation {
+    /// Name of the namespace.
+    pub namespace: String,
+    /// SECA resources in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_count: Option<i64>,
+    /// While it is torn down: what is still there, as `Kind/name`, the first few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<Vec<String>>,
+}
