@@ -26,6 +26,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CLOUDS.iter().map(|c| c.name())
 }
 
+/// The cloud that makes some of the observed resources.
+pub fn of(observed: &Observed<'_>) -> Option<&'static dyn Cloud> {
+    CLOUDS.iter().copied().find(|cloud| {
+        let kinds = cloud.managed_kinds();
+        observed.values().any(|o| kinds.iter().any(|k| k.is(o)))
+    })
+}
+
 /// Every kind of managed resource of every cloud.
 pub fn managed_kinds() -> impl Iterator<Item = &'static ManagedKind> {
     CLOUDS.iter().flat_map(|c| c.managed_kinds())

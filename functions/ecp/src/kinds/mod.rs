@@ -63,8 +63,9 @@ pub(crate) fn plan(inputs: &mut Inputs<'_, '_>, owner: &Result<Owner, Wait>) -> 
 
 /// The status fields that only this kind has.
 pub(crate) fn facts(xr: &Xr<'_>, plan: &Plan, observed: &Observed<'_>) -> Map<String, Value> {
-    let mut facts = plan
-        .cloud
+    // Without a plan, the cloud is still that of what is there.
+    let cloud = plan.cloud.or_else(|| clouds::of(observed));
+    let mut facts = cloud
         .map(|cloud| cloud.facts(xr.info, observed))
         .unwrap_or_default();
     if xr.info.kind == "Workspace" {
