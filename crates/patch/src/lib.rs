@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure. No I/O, no clock (times are arguments), no `kube`.
 //!
-//! Entry points: [`json_patch`], [`merge_patch`], [`apply()`], [`track_update`].
+//! Entry points: [`json_patch`], [`merge_patch`], [`strategic_merge_patch`], [`apply()`], [`track_update`].
 
 mod apply;
 mod error;
@@ -13,6 +13,7 @@ pub mod limits;
 mod managed;
 mod merge;
 mod path;
+mod strategic;
 mod typed;
 mod types;
 
@@ -20,3 +21,4 @@ pub use apply::{ApplyError, Conflict, Manager, Typing, apply, conflict_message, 
 pub use error::PatchError;
 pub use json::json_patch;
 pub use merge::merge_patch;
+pub use strategic::{PatchMeta, strategic_merge_patch};
