@@ -610,7 +610,12 @@ impl Run<'_> {
         };
         self.on.metrics.reconciled("error");
         self.warn(reason, &message);
-        self.report.synced = Some(Synced::Error(message));
+        self.report.synced = Some(match class {
+            ErrorClass::Refused => Synced::Refused(message),
+            ErrorClass::Transient { .. } | ErrorClass::NotFound | ErrorClass::Conflict => {
+                Synced::Error(message)
+            }
+        });
         if ready.is_some() {
             self.report.ready = ready;
         }
@@ -670,7 +675,7 @@ impl Run<'_> {
         };
         self.on.metrics.reconciled(match synced {
             Synced::Success => "synced",
-            Synced::Error(_) => "error",
+            Synced::Error(_) | Synced::Refused(_) => "error",
             Synced::Paused(_) => "paused",
         });
         let settled = due == poll;

@@ -16,6 +16,8 @@ pub enum Synced {
     Success,
     /// It did not, and why.
     Error(String),
+    /// The cloud refuses, in its words: trying again will not help.
+    Refused(String),
     /// Nothing is reconciled.
     Paused(String),
 }
@@ -81,6 +83,7 @@ fn conditions_of(report: &Report, now: &str) -> Vec<Condition> {
         let (status, reason, message) = match synced {
             Synced::Success => (true, "ReconcileSuccess", ""),
             Synced::Error(m) => (false, "ReconcileError", m.as_str()),
+            Synced::Refused(m) => (false, "ReconcileRefused", m.as_str()),
             Synced::Paused(m) => (false, "ReconcilePaused", m.as_str()),
         };
         all.push(Condition::new("Synced", status, reason, &cut(message), now));

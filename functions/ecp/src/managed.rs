@@ -59,9 +59,9 @@ pub enum Verdict {
 /// The labels that the function sets.
 const OWN_LABELS: [&str; 4] = [keys::TENANT, keys::WORKSPACE, keys::KIND, keys::NAME];
 
-/// `Synced` reasons that mean that trying again is of no use. `ReconcileError`, the reason of
-/// everything else, can mean anything.
-const REFUSED_REASONS: [&str; 2] = ["Refused", "ReconcileRefused"];
+/// The `Synced` reason of our providers for what trying again does not help. `ReconcileError`, the
+/// reason of everything else and of other providers, can mean anything.
+const REFUSED_REASON: &str = "ReconcileRefused";
 /// `atProvider.state` of what is broken in the cloud for good.
 const BROKEN_STATES: [&str; 2] = ["error", "failed"];
 
@@ -115,7 +115,7 @@ impl Managed {
             let refused = synced
                 .and_then(|s| s.get("reason"))
                 .and_then(Value::as_str)
-                .is_some_and(|r| REFUSED_REASONS.contains(&r));
+                .is_some_and(|r| r == REFUSED_REASON);
             return if refused {
                 Verdict::Refused(format!("the cloud refuses the {noun}: {words}"))
             } else {

@@ -190,7 +190,7 @@ fn crossplane_editing_the_spec_is_no_change() {
 fn a_refusal_is_an_error_until_it_is_corrected() {
     let mut life = disk();
     life.reconcile();
-    life.provider(("False", "Refused", "quota exceeded"), "False")
+    life.provider(("False", "ReconcileRefused", "quota exceeded"), "False")
         .reconcile();
     assert_eq!(life.history(), ["error", "creating", "pending"]);
     assert_eq!(
@@ -204,7 +204,7 @@ fn a_refusal_is_an_error_until_it_is_corrected() {
         life.history(),
         ["active", "creating", "error", "creating", "pending"]
     );
-    life.provider(("False", "Refused", "frozen"), "True")
+    life.provider(("False", "ReconcileRefused", "frozen"), "True")
         .reconcile();
     life.edit("sizeGB", json!(40)).reconcile();
     assert_eq!(life.history()[..3], ["updating", "error", "active"]);
