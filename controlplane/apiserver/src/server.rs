@@ -60,6 +60,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Shortest life of a watch that asks for no timeout.
     pub watch_timeout_min: Duration,
+    /// How long a read waits for a revision that has not happened yet.
+    pub future_revision_wait: Duration,
     /// Time between bookmarks of a quiet watch.
     pub bookmark_interval: Duration,
     /// The current time.
@@ -71,6 +73,7 @@ impl Default for Config {
         Self {
             request_timeout: limits::REQUEST_TIMEOUT,
             watch_timeout_min: limits::WATCH_TIMEOUT_MIN,
+            future_revision_wait: limits::FUTURE_REVISION_WAIT,
             bookmark_interval: limits::BOOKMARK_INTERVAL,
             clock: jiff::Timestamp::now,
         }
@@ -146,6 +149,7 @@ impl ApiServer {
             .ensure_cluster(&ClusterName::root())
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;
+        crate::controllers::start(&server);
         Ok(server)
     }
 

@@ -42,7 +42,13 @@ pub(super) fn media_type(headers: &HeaderMap) -> String {
     headers
         .get(header::CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())
-        .map(|v| v.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .map(|v| {
+            v.split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase()
+        })
         .filter(|v| !v.is_empty())
         .unwrap_or_else(|| "application/json".into())
 }
@@ -276,7 +282,15 @@ mod tests {
     #[test]
     fn malformed_bodies_are_bad_requests() {
         let deep = "[".repeat(100_000);
-        for bad in ["", "{", "{} {}", "nul", deep.as_str(), "\u{0}", "{\"a\\u0000\":1}"] {
+        for bad in [
+            "",
+            "{",
+            "{} {}",
+            "nul",
+            deep.as_str(),
+            "\u{0}",
+            "{\"a\\u0000\":1}",
+        ] {
             assert_eq!(json(bad.as_bytes()).unwrap_err().http_status(), 400);
         }
         assert_eq!(yaml(b"a: [").unwrap_err().http_status(), 400);

@@ -8,9 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::write::{MODIFIED, commit_error, existing, settle};
-use super::{
-    Answer, Place, Request, body, json_response, kinds, metadata, object_response, read,
-};
+use super::{Answer, Place, Request, body, json_response, kinds, metadata, object_response, read};
 use crate::limits;
 use crate::registry::Rules;
 use crate::status::Status;
@@ -166,7 +164,9 @@ pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
     let found = read::find(request).await?;
     let place = &request.place;
     for entry in &found.entries {
-        let Some(parts) = storage::parse_key(&entry.key) else { continue };
+        let Some(parts) = storage::parse_key(&entry.key) else {
+            continue;
+        };
         match delete_object(place, parts.name, &options).await {
             Ok(_) => {}
             // Somebody else was faster.
@@ -175,7 +175,11 @@ pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
         }
     }
     let status = Status::success().to_json();
-    Ok(json_response(StatusCode::OK, status, Representation::Object))
+    Ok(json_response(
+        StatusCode::OK,
+        status,
+        Representation::Object,
+    ))
 }
 
 /// Deletes an object, or marks it while finalizers hold it.

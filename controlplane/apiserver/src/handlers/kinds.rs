@@ -19,7 +19,9 @@ pub(super) fn prepare(info: &ResourceInfo, object: &mut Value, old: Option<&Valu
 }
 
 fn prepare_secret(secret: &mut Value) {
-    let Some(map) = secret.as_object_mut() else { return };
+    let Some(map) = secret.as_object_mut() else {
+        return;
+    };
     if let Some(Value::Object(plain)) = map.remove("stringData") {
         let data = map
             .entry("data")
@@ -160,7 +162,11 @@ fn frozen(object: &Value, old: Option<&Value>, fields: &[&str], errors: &mut Vec
     }
     let detail = "field is immutable when `immutable` is set";
     if !is_frozen(object) {
-        errors.push(FieldError::new(FieldErrorKind::Forbidden, "immutable", detail));
+        errors.push(FieldError::new(
+            FieldErrorKind::Forbidden,
+            "immutable",
+            detail,
+        ));
     }
     let empty = Value::Object(Map::new());
     for field in fields {

@@ -159,7 +159,10 @@ pub(super) fn validate(info: &ResourceInfo, object: &Value, errors: &mut Vec<Fie
         errors.push(FieldError::new(
             FieldErrorKind::TooLong,
             "metadata.annotations",
-            format!("may not be more than {} bytes", limits::ANNOTATIONS_BYTES_MAX),
+            format!(
+                "may not be more than {} bytes",
+                limits::ANNOTATIONS_BYTES_MAX
+            ),
         ));
     }
     for finalizer in object::finalizers(object) {
@@ -240,7 +243,11 @@ fn types(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) {
         match metadata.get(field) {
             None | Some(Value::Null) => {}
             Some(Value::Array(items)) if items.iter().all(fits) => {}
-            Some(other) => wrong(format!("metadata.{field}"), &format!("a list of {item}"), other),
+            Some(other) => wrong(
+                format!("metadata.{field}"),
+                &format!("a list of {item}"),
+                other,
+            ),
         }
     }
     for field in ["name", "namespace", "generateName", "uid"] {
@@ -281,12 +288,21 @@ fn owner_references(object: &Value, errors: &mut Vec<FieldError>) {
     let mut controller: Option<String> = None;
     for (i, reference) in object::owner_refs(object).enumerate() {
         let field = |name: &str| format!("metadata.ownerReferences[{i}].{name}");
-        let text = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |name: &str| {
+            reference
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let (group, version) = ecp_meta::gvk::split_api_version(text("apiVersion"));
         if version.is_empty() || group.contains('/') {
             errors.push(
-                FieldError::new(FieldErrorKind::Invalid, field("apiVersion"), "version must not be empty")
-                    .with_value(text("apiVersion").into()),
+                FieldError::new(
+                    FieldErrorKind::Invalid,
+                    field("apiVersion"),
+                    "version must not be empty",
+                )
+                .with_value(text("apiVersion").into()),
             );
         }
         for name in ["kind", "name", "uid"] {
@@ -314,7 +330,10 @@ fn owner_references(object: &Value, errors: &mut Vec<FieldError>) {
     }
     for key in ["blockOwnerDeletion", "controller"] {
         for (i, reference) in object::owner_refs(object).enumerate() {
-            if reference.get(key).is_some_and(|v| !v.is_boolean() && !v.is_null()) {
+            if reference
+                .get(key)
+                .is_some_and(|v| !v.is_boolean() && !v.is_null())
+            {
                 errors.push(FieldError::new(
                     FieldErrorKind::TypeInvalid,
                     format!("metadata.ownerReferences[{i}].{key}"),
@@ -382,13 +401,18 @@ mod tests {
     fn errors(plural: &str, object: &Value) -> Vec<String> {
         let resources = Registry::new().resources(&ClusterName::root());
         let mut errors = Vec::new();
-        validate(resources.find("", "v1", plural).unwrap(), object, &mut errors);
+        validate(
+            resources.find("", "v1", plural).unwrap(),
+            object,
+            &mut errors,
+        );
         errors.into_iter().map(|e| e.field).collect()
     }
 
     #[test]
     fn metadata_rules_name_the_field() {
-        let ok = json!({"metadata": {"name": "a.b", "labels": {"x/y": "z"}, "finalizers": ["a.b/c"]}});
+        let ok =
+            json!({"metadata": {"name": "a.b", "labels": {"x/y": "z"}, "finalizers": ["a.b/c"]}});
         assert!(errors("secrets", &ok).is_empty());
         let bad = json!({"metadata": {
             "name": "../x", "labels": {"-": "v", "k": "-"}, "annotations": {"a b": "", "n": 3},
@@ -423,7 +447,8 @@ mod tests {
 
     #[test]
     fn no_finalizer_can_join_a_deletion() {
-        let old = json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x/y"]}});
+        let old =
+            json!({"metadata": {"name": "a", "deletionTimestamp": "t", "finalizers": ["x/y"]}});
         let new = json!({"metadata": {"name": "a", "finalizers": ["x/y", "x/z"]}});
         let mut errors = Vec::new();
         validate_update(&old, &new, &mut errors);

@@ -57,7 +57,7 @@ pub(crate) struct Place<'a> {
     pub(crate) namespace: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl Place<'_> {
     pub(crate) fn key(&self, name: &str) -> Arc<str> {
         crate::storage::key(self.resource, self.cluster, self.namespace, name)
     }
@@ -73,10 +73,6 @@ impl<'a> Place<'a> {
 
     pub(crate) fn conflict(&self, name: &str, why: &str) -> Status {
         Status::conflict(&self.resource.group_resource(), name, why)
-    }
-
-    pub(crate) fn in_namespace(self, namespace: Option<&'a str>) -> Self {
-        Self { namespace, ..self }
     }
 }
 
@@ -141,7 +137,10 @@ where
     let params = Params::parse(call.scope.query)?;
     let verb = verb(call.method, path, &params, resource)?;
     if let Some(subresource) = path.subresource.as_deref()
-        && !resource.subresources().iter().any(|s| s.name == subresource)
+        && !resource
+            .subresources()
+            .iter()
+            .any(|s| s.name == subresource)
     {
         return Err(Status::no_such_resource());
     }
@@ -171,12 +170,14 @@ where
         };
         dispatch(verb, request).await
     };
-    let mut response = tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
-        Err(Status::timeout(format!(
-            "request did not complete within {} s",
-            timeout.as_secs()
-        )))
-    })?;
+    let mut response = tokio::time::timeout(timeout, work)
+        .await
+        .unwrap_or_else(|_| {
+            Err(Status::timeout(format!(
+                "request did not complete within {} s",
+                timeout.as_secs()
+            )))
+        })?;
     if let Some(text) = &resource.deprecation_warning {
         warn(response.headers_mut(), text);
     }
@@ -217,7 +218,11 @@ fn verb(
         return Err(Status::no_such_resource());
     }
     let watching = path.watch || params.watch;
-    match (method.as_str(), path.name.is_some(), path.subresource.as_deref()) {
+    match (
+        method.as_str(),
+        path.name.is_some(),
+        path.subresource.as_deref(),
+    ) {
         ("GET", false, None) | ("GET", true, None) if watching => Ok(Verb::Watch),
         ("GET" | "HEAD", true, None | Some("status" | "scale")) => Ok(Verb::Get),
         ("GET" | "HEAD", false, None) => Ok(Verb::List),
@@ -318,9 +323,9 @@ where
 /// The status of a store failure.
 pub(crate) fn store_error(error: StoreError) -> Status {
     match error {
-        StoreError::Compacted { requested, oldest } => Status::expired(format!(
-            "too old resource version: {requested} ({oldest})"
-        )),
+        StoreError::Compacted { requested, oldest } => {
+            Status::expired(format!("too old resource version: {requested} ({oldest})"))
+        }
         StoreError::Future { requested, current } => too_large(requested, current),
         StoreError::Closed(_) => Status::unavailable("the server is shutting down"),
         StoreError::Corrupt(_) | StoreError::Io(_) => {
@@ -353,9 +358,10 @@ pub(crate) fn health(scope: &Scope<'_>) -> Response<ApiBody> {
     if stopping && scope.path.starts_with("/readyz") {
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     }
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }
 

@@ -81,7 +81,12 @@ pub(super) async fn patch(request: &Request<'_>) -> Answer {
 ///
 /// # Errors
 /// 400, 422 or 413: it does not apply.
-pub(super) fn patched(place: &Place<'_>, name: &str, old: &Value, patch: &Patch) -> Result<Value, Status> {
+pub(super) fn patched(
+    place: &Place<'_>,
+    name: &str,
+    old: &Value,
+    patch: &Patch,
+) -> Result<Value, Status> {
     match patch {
         Patch::Json(patch) => json_patch(old, patch).map_err(|e| patch_error(place, name, &e)),
         Patch::Merge(patch) => {
@@ -89,16 +94,19 @@ pub(super) fn patched(place: &Place<'_>, name: &str, old: &Value, patch: &Patch)
             merge_patch(&mut new, patch);
             Ok(new)
         }
-        Patch::Strategic(patch) => super::strategic::merge(old, patch)
-            .map_err(Status::bad_request),
+        Patch::Strategic(patch) => super::strategic::merge(old, patch).map_err(Status::bad_request),
         Patch::Apply(_) => Err(Status::internal("apply is not an edit")),
     }
 }
 
 fn patch_error(place: &Place<'_>, name: &str, error: &PatchError) -> Status {
     match error {
-        PatchError::Malformed(_) | PatchError::TooDeep { .. } => Status::bad_request(error.to_string()),
-        PatchError::TooManyOperations { .. } | PatchError::TooLarge { .. } => Status::too_large(error.to_string()),
+        PatchError::Malformed(_) | PatchError::TooDeep { .. } => {
+            Status::bad_request(error.to_string())
+        }
+        PatchError::TooManyOperations { .. } | PatchError::TooLarge { .. } => {
+            Status::too_large(error.to_string())
+        }
         PatchError::DoesNotApply(_) => Status::failure(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
@@ -285,7 +293,9 @@ impl Attempt<'_> {
 /// Drops from an applied configuration what its endpoint ignores, so that nobody comes to own it,
 /// and what is no configuration.
 fn confine(place: &Place<'_>, config: &mut Value, subresource: &str) {
-    let Some(map) = config.as_object_mut() else { return };
+    let Some(map) = config.as_object_mut() else {
+        return;
+    };
     if subresource.is_empty() {
         if place.resource.status_subresource {
             map.remove("status");
@@ -297,7 +307,13 @@ fn confine(place: &Place<'_>, config: &mut Value, subresource: &str) {
         }
     }
     if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"] {
+        for field in [
+            "resourceVersion",
+            "uid",
+            "creationTimestamp",
+            "managedFields",
+            "generation",
+        ] {
             metadata.remove(field);
         }
         metadata.retain(|_, v| !v.is_null());

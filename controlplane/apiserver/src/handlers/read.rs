@@ -45,7 +45,7 @@ pub(super) async fn get(request: &Request<'_>) -> Answer {
 /// # Errors
 /// 504: it has not.
 pub(super) async fn wait_for(server: &ApiServer, revision: Revision) -> Result<(), Status> {
-    let deadline = tokio::time::Instant::now() + limits::FUTURE_REVISION_WAIT;
+    let deadline = tokio::time::Instant::now() + server.config.future_revision_wait;
     let mut pause = Duration::from_millis(5);
     while server.store.revision() < revision {
         if tokio::time::Instant::now() >= deadline {
@@ -140,7 +140,11 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
     };
     let mut at = at;
     loop {
-        let wanted = if limit == 0 { 0 } else { limit - page.entries.len() };
+        let wanted = if limit == 0 {
+            0
+        } else {
+            limit - page.entries.len()
+        };
         let list = ListRequest {
             prefix: prefix.clone(),
             after: after.clone(),
@@ -187,11 +191,7 @@ fn take(page: &mut Page, found: ListResponse, selection: &Selection, resource: &
 }
 
 /// A list that can find one object at most, by its name.
-async fn exact(
-    request: &Request<'_>,
-    selection: &Selection,
-    name: &str,
-) -> Result<Page, Status> {
+async fn exact(request: &Request<'_>, selection: &Selection, name: &str) -> Result<Page, Status> {
     let place = &request.place;
     let key = place.key(name);
     // The revision goes first: the list must not claim to be newer than what it saw.
@@ -199,7 +199,9 @@ async fn exact(
     let entry = place.server.store.get(&key).await.map_err(store_error)?;
     let entry = entry.filter(|e| selection.matches(place.resource, &e.key, &e.value));
     Ok(Page {
-        revision: entry.as_ref().map_or(revision, |e| revision.max(e.modified)),
+        revision: entry
+            .as_ref()
+            .map_or(revision, |e| revision.max(e.modified)),
         entries: entry.into_iter().collect(),
         next: String::new(),
         remaining: None,
@@ -227,7 +229,9 @@ fn list_error(error: StoreError, token: Option<&str>, prefix: &str) -> Status {
     let (StoreError::Compacted { .. }, Some(token)) = (&error, token) else {
         return store_error(error);
     };
-    let Ok(token) = Token::decode(token) else { return store_error(error) };
+    let Ok(token) = Token::decode(token) else {
+        return store_error(error);
+    };
     let start = token.start.trim_end_matches('\0');
     let fresh = Token::encode(-1, &format!("{prefix}{start}"), prefix);
     Status::expired(
@@ -282,7 +286,9 @@ fn encode(resource: &Resource, head: String, entries: Vec<Entry>, indented: bool
         done: false,
         first: true,
     };
-    let Some(chunk) = chunks.next() else { return ApiBody::empty() };
+    let Some(chunk) = chunks.next() else {
+        return ApiBody::empty();
+    };
     if chunks.done && !indented {
         return chunk.into();
     }
@@ -355,7 +361,11 @@ mod tests {
                 start: start.into(),
             };
             let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&bad).unwrap());
-            assert_eq!(Token::decode(&text).unwrap_err().http_status(), 400, "{start}");
+            assert_eq!(
+                Token::decode(&text).unwrap_err().http_status(),
+                400,
+                "{start}"
+            );
         }
         assert_eq!(Token::decode("%%%").unwrap_err().http_status(), 400);
     }

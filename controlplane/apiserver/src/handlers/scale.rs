@@ -108,14 +108,16 @@ fn set_replicas(
 }
 
 fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
-    let at = |path: &str| {
-        steps(path)
-            .try_fold(object, |v, step| v.get(step))
-            .cloned()
-    };
+    let at = |path: &str| steps(path).try_fold(object, |v, step| v.get(step)).cloned();
     let meta = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned();
     let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if let Some(value) = meta(field) {
             metadata[field] = value;
         }

@@ -78,8 +78,7 @@ impl Selection {
         if self.labels.is_empty() {
             return true;
         }
-        let labelled: Option<Labelled<'_>> =
-            serde_json::from_slice(storage::raw_json(value)).ok();
+        let labelled: Option<Labelled<'_>> = serde_json::from_slice(storage::raw_json(value)).ok();
         let labels = labelled
             .and_then(|l| l.metadata)
             .and_then(|m| m.labels)
@@ -91,7 +90,9 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
-        let Some(parts) = storage::parse_key(key) else { return false };
+        let Some(parts) = storage::parse_key(key) else {
+            return false;
+        };
         let object = if self.deep {
             storage::decode_at(info, value, ecp_store::Revision(0))
         } else {

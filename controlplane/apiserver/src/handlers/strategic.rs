@@ -63,7 +63,9 @@ fn merge_value<'p>(
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Some(map) = target.as_object_mut() else { return Ok(()) };
+    let Some(map) = target.as_object_mut() else {
+        return Ok(());
+    };
     if let Some(retain) = patch.get(RETAIN_KEYS) {
         let keys: Vec<&str> = texts(retain)?;
         map.retain(|k, _| keys.contains(&k.as_str()));
@@ -133,7 +135,9 @@ fn merge_list<'p>(
     if !slot.is_array() {
         *slot = Value::Array(Vec::new());
     }
-    let Some(items) = slot.as_array_mut() else { return Ok(()) };
+    let Some(items) = slot.as_array_mut() else {
+        return Ok(());
+    };
     for change in patch {
         match how {
             ListMerge::Key(key) => merge_item(items, change, key, path)?,
@@ -217,7 +221,8 @@ mod tests {
 
     #[test]
     fn directives_delete_replace_and_order() {
-        let live = json!({"metadata": {"finalizers": ["a/a", "b/b"]}, "data": {"a": "1", "b": "2"}});
+        let live =
+            json!({"metadata": {"finalizers": ["a/a", "b/b"]}, "data": {"a": "1", "b": "2"}});
         let patch = json!({
             "metadata": {"$deleteFromPrimitiveList/finalizers": ["a/a"], "finalizers": ["c/c"],
                          "$setElementOrder/finalizers": ["c/c", "b/b"]},

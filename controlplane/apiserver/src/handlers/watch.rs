@@ -250,7 +250,10 @@ impl Watcher {
                 }
                 break;
             };
-            if self.selection.matches(&self.resource, &entry.key, &entry.value) {
+            if self
+                .selection
+                .matches(&self.resource, &entry.key, &entry.value)
+            {
                 self.frame(&mut out, "ADDED", &entry.value, entry.modified);
             }
         }
@@ -275,8 +278,7 @@ impl Watcher {
     /// What one change of the store is to this watch: a selected object may also come into or go out of
     /// the selection.
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let selected =
-            |value: &[u8]| self.selection.matches(&self.resource, &event.key, value);
+        let selected = |value: &[u8]| self.selection.matches(&self.resource, &event.key, value);
         let now = event.kind == EventKind::Put && selected(&event.value);
         let before = event.previous.as_ref().filter(|e| selected(&e.value));
         match (now, before) {
@@ -294,8 +296,7 @@ impl Watcher {
     fn drain(&mut self, out: &mut Vec<u8>) {
         // Without the task budget, which could make a channel look empty that is not.
         while !self.done
-            && let Some(event) =
-                tokio::task::coop::unconstrained(self.events.next()).now_or_never()
+            && let Some(event) = tokio::task::coop::unconstrained(self.events.next()).now_or_never()
         {
             self.take(event, out);
         }
@@ -408,7 +409,10 @@ mod tests {
         assert_eq!(of("resourceVersion=7"), Ok(Start::After(Revision(7))));
         let list = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         assert_eq!(of(list), state(0, false));
-        assert_eq!(of(&format!("{list}&allowWatchBookmarks=true")), state(0, true));
+        assert_eq!(
+            of(&format!("{list}&allowWatchBookmarks=true")),
+            state(0, true)
+        );
         assert_eq!(of(&format!("{list}&resourceVersion=3")), state(3, false));
         assert_eq!(
             of("sendInitialEvents=false&resourceVersionMatch=NotOlderThan"),
@@ -416,7 +420,13 @@ mod tests {
         );
         // Ignoring these would hang informers.
         assert_eq!(of("sendInitialEvents=true"), Err(422));
-        assert_eq!(of("resourceVersionMatch=NotOlderThan&resourceVersion=3"), Err(422));
-        assert_eq!(of("sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=3"), Err(422));
+        assert_eq!(
+            of("resourceVersionMatch=NotOlderThan&resourceVersion=3"),
+            Err(422)
+        );
+        assert_eq!(
+            of("sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=3"),
+            Err(422)
+        );
     }
 }

@@ -9,9 +9,7 @@ use http::{Response, StatusCode, header};
 use serde_json::Value;
 
 use super::body::{self, Parsed};
-use super::{
-    Answer, Place, Request, kinds, metadata, object_response, store_error, warn,
-};
+use super::{Answer, Place, Request, kinds, metadata, object_response, store_error, warn};
 use crate::body::ApiBody;
 use crate::limits;
 use crate::registry::Rules;
@@ -90,7 +88,11 @@ impl<'a> Request<'a> {
             .filter(|c| !c.is_control())
             .take(limits::FIELD_MANAGER_LEN_MAX)
             .collect();
-        Ok(if name.is_empty() { "unknown".into() } else { name })
+        Ok(if name.is_empty() {
+            "unknown".into()
+        } else {
+            name
+        })
     }
 
     /// The answer that shows what was written.
@@ -160,7 +162,9 @@ pub(super) const MODIFIED: &str = "the object has been modified; please apply yo
 
 /// The stored entry of an object.
 pub(super) async fn existing(place: &Place<'_>, name: &str) -> Result<Entry, Status> {
-    find(place, name).await?.ok_or_else(|| place.not_found(name))
+    find(place, name)
+        .await?
+        .ok_or_else(|| place.not_found(name))
 }
 
 /// The stored entry of an object, if there is one.
@@ -218,7 +222,10 @@ pub(super) fn check_type(place: &Place<'_>, value: &mut Value) -> Result<(), Sta
     let Some(map) = value.as_object_mut() else {
         return Err(Status::bad_request("the request body is not an object"));
     };
-    for (field, wanted) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
+    for (field, wanted) in [
+        ("apiVersion", gvk.api_version()),
+        ("kind", gvk.kind.clone()),
+    ] {
         match map.get(field).and_then(Value::as_str) {
             Some(sent) if sent == wanted => {}
             // Typed decoders fill in the kind of the URL; for custom resources it must be sent.
@@ -559,7 +566,9 @@ pub(super) async fn commit_update(
 /// subresource only its part.
 fn confine(place: &Place<'_>, old: &Value, new: Value, subresource: &str) -> Value {
     let part = |from: &Value, into: &mut Value, field: &str| {
-        let Some(map) = into.as_object_mut() else { return };
+        let Some(map) = into.as_object_mut() else {
+            return;
+        };
         match from.get(field) {
             Some(value) => map.insert(field.into(), value.clone()),
             None => map.remove(field),

@@ -1,0 +1,259 @@
+//! PATCH.
+
+use serde_json::json;
+
+use crate::api::{Api, FOOS, MAPS, config_map, foo, rv, with_foos};
+
+#[tokio::test]
+async fn json_and_merge_patches_apply() {
+    let api = with_foos().await;
+    api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let path = format!("{FOOS}/a");
+    let v = api
+        .merge(&path, json!({"spec": {"n": null, "color": "red"}}))
+        .await
+        .expect(200);
+    assert_eq!(v["spec"], json!({"color": "red", "size": "small"}));
+    let v = api
+        .json_patch(
+            &path,
+            json!([
+                {"op": "test", "path": "/spec/color", "value": "red"},
+                {"op": "add", "path": "/spec/n", "value": 3}
+            ]),
+        )
+        .await
+        .expect(200);
+    assert_eq!(v["spec"]["n"], 3);
+    let failed = api
+        .json_patch(
+            &path,
+            json!([{"op": "test", "path": "/spec/n", "value": 9}]),
+        )
+        .await;
+    assert_eq!(failed.code, 422);
+    let malformed = api.json_patch(&path, json!({"op": "x"})).await;
+    assert_eq!(malformed.code, 400);
+    let missing = api.merge(&format!("{FOOS}/none"), json!({})).await;
+    assert_eq!(missing.code, 404);
+    let odd = api
+        .call(
+            "PATCH",
+            &path,
+            "application/strategic-merge-patch+json",
+            "{}",
+        )
+        .await;
+    assert_eq!((odd.code, odd.reason()), (415, "UnsupportedMediaType"));
+}
+
+#[tokio::test]
+async fn a_patch_may_pin_the_version() {
+    let api = with_foos().await;
+    let made = api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let path = format!("{FOOS}/a");
+    let pin = json!({"metadata": {"resourceVersion": rv(&made).to_string()}, "spec": {"n": 2}});
+    api.merge(&path, pin.clone()).await.expect(200);
+    let stale = api.merge(&path, pin).await;
+    assert_eq!((stale.code, stale.reason()), (409, "Conflict"));
+}
+
+#[tokio::test]
+async fn concurrent_patches_all_land() {
+    let api = with_foos().await;
+    api.post(FOOS, foo("a", json!({}))).await.expect(201);
+    let path = format!("{FOOS}/a");
+    let patches = (0..4).map(|i| {
+        let (api, path) = (&api, &path);
+        async move {
+            api.merge(path, json!({"data": {format!("k{i}"): "v"}}))
+                .await
+                .expect(200)
+        }
+    });
+    futures::future::join_all(patches).await;
+    let v = api.get(&path).await.expect(200);
+    assert_eq!(v["data"].as_object().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn strategic_patches_merge_built_ins() {
+    let api = Api::start().await;
+    let mut body = config_map("a");
+    body["metadata"]["finalizers"] = json!(["a.b/c"]);
+    api.post(MAPS, body).await.expect(201);
+    let patch = json!({"metadata": {"finalizers": ["d.e/f"]}, "data": {"k": "v"}});
+    let v = api
+        .call(
+            "PATCH",
+            &format!("{MAPS}/a"),
+            "application/strategic-merge-patch+json",
+            patch.to_string(),
+        )
+        .await
+        .expect(200);
+    assert_eq!(v["metadata"]["finalizers"], json!(["a.b/c", "d.e/f"]));
+}
+
+#[tokio::test]
+async fn apply_creates_owns_and_releases() {
+    let api = with_foos().await;
+    let path = format!("{FOOS}/a");
+    let made = api
+        .apply(&path, "one", foo("a", json!({"n": 1, "color": "red"})))
+        .await
+        .expect(201);
+    let entry = &made["metadata"]["managedFields"][0];
+    assert_eq!(
+        (&entry["manager"], &entry["operation"]),
+        (&json!("one"), &json!("Apply"))
+    );
+    assert!(entry["fieldsV1"]["f:spec"].get("f:n").is_some());
+    let same = api
+        .apply(&path, "one", foo("a", json!({"n": 1, "color": "red"})))
+        .await
+        .expect(200);
+    assert_eq!(same, made);
+    let conflict = api.apply(&path, "two", foo("a", json!({"n": 2}))).await;
+    assert_eq!((conflict.code, conflict.reason()), (409, "Conflict"));
+    let cause = &conflict.body["details"]["causes"][0];
+    assert_eq!(
+        (&cause["reason"], &cause["field"]),
+        (&json!("FieldManagerConflict"), &json!(".spec.n"))
+    );
+    let forced = api
+        .apply(
+            &format!("{path}?force=true"),
+            "two",
+            foo("a", json!({"n": 2})),
+        )
+        .await
+        .expect(200);
+    assert_eq!(forced["spec"]["n"], 2);
+    let released = api
+        .apply(&path, "one", foo("a", json!({})))
+        .await
+        .expect(200);
+    assert_eq!(released["spec"], json!({"n": 2, "size": "small"}));
+}
+
+#[tokio::test]
+async fn apply_is_checked() {
+    let api = with_foos().await;
+    let path = format!("{FOOS}/a");
+    let body = foo("a", json!({"n": 1}));
+    let anonymous = api
+        .call(
+            "PATCH",
+            &path,
+            "application/apply-patch+yaml",
+            body.to_string(),
+        )
+        .await;
+    assert_eq!(anonymous.code, 400);
+    let mut managed = body.clone();
+    managed["metadata"]["managedFields"] = json!([{"manager": "x"}]);
+    assert_eq!(api.apply(&path, "m", managed).await.code, 400);
+    let mut pinned = body.clone();
+    pinned["metadata"]["uid"] = "u".into();
+    assert_eq!(api.apply(&path, "m", pinned).await.code, 409);
+    assert_eq!(
+        api.apply(&format!("{FOOS}/b"), "m", body.clone())
+            .await
+            .code,
+        400
+    );
+    assert_eq!(
+        api.apply(&format!("{path}/status"), "m", body.clone())
+            .await
+            .code,
+        404
+    );
+    let duplicate = foo("a", json!({"items": [{"name": "x"}, {"name": "x"}]}));
+    assert!(matches!(
+        api.apply(&path, "m", duplicate).await.code,
+        400 | 422 | 500
+    ));
+    let forced = api.merge(&format!("{path}?force=true"), json!({})).await;
+    assert_eq!(forced.code, 400);
+    let yaml = "apiVersion: ex.test/v1\nkind: Foo\nmetadata: {name: a}\nspec: {n: 4}\n";
+    let made = api
+        .call(
+            "PATCH",
+            &format!("{path}?fieldManager=y"),
+            "application/apply-patch+yaml",
+            yaml,
+        )
+        .await
+        .expect(201);
+    assert_eq!(made["spec"]["n"], 4);
+}
+
+#[tokio::test]
+async fn apply_to_status_touches_status_only() {
+    let api = with_foos().await;
+    let path = format!("{FOOS}/a");
+    api.apply(&path, "spec", foo("a", json!({"n": 1})))
+        .await
+        .expect(201);
+    let mut body = foo("a", json!({"n": 9}));
+    body["status"] = json!({"phase": "ok"});
+    let v = api
+        .apply(&format!("{path}/status"), "stat", body.clone())
+        .await
+        .expect(200);
+    assert_eq!(
+        (&v["spec"]["n"], &v["status"]["phase"]),
+        (&json!(1), &json!("ok"))
+    );
+    assert_eq!(v["metadata"]["generation"], 1);
+    let again = api
+        .apply(&format!("{path}/status"), "stat", body)
+        .await
+        .expect(200);
+    assert_eq!(again, v);
+    // Applying the main endpoint again must not take the status away.
+    let v = api
+        .apply(&path, "spec", foo("a", json!({"n": 2})))
+        .await
+        .expect(200);
+    assert_eq!(v["status"]["phase"], "ok");
+}
+
+#[tokio::test]
+async fn every_write_records_its_manager() {
+    let api = with_foos().await;
+    let made = api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let entry = &made["metadata"]["managedFields"][0];
+    // The user agent up to its slash.
+    assert_eq!(
+        (&entry["manager"], &entry["operation"]),
+        (&json!("it"), &json!("Update"))
+    );
+    let path = format!("{FOOS}/a");
+    let v = api
+        .merge(
+            &format!("{path}?fieldManager=m2"),
+            json!({"spec": {"color": "x"}}),
+        )
+        .await
+        .expect(200);
+    let managers: Vec<_> = v["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["manager"].as_str().unwrap())
+        .collect();
+    assert!(
+        managers.contains(&"it") && managers.contains(&"m2"),
+        "{managers:?}"
+    );
+    let reset = api
+        .json_patch(
+            &path,
+            json!([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]),
+        )
+        .await
+        .expect(200);
+    assert_eq!(reset["metadata"].get("managedFields"), None);
+}
