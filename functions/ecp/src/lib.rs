@@ -21,6 +21,7 @@ mod kinds;
 pub mod limits;
 pub mod managed;
 mod needs;
+mod numbers;
 pub mod server;
 pub mod status;
 mod xr;

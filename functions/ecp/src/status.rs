@@ -18,6 +18,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::numbers::whole;
+
 /// How far the control plane is with the intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -46,7 +48,7 @@ impl Phase {
 /// Reads the status fields of an object. What makes no sense is left out.
 pub fn read(object: &Value) -> Status {
     fn field<T: DeserializeOwned>(status: Option<&Value>, name: &str) -> Option<T> {
-        serde_json::from_value(whole_numbers(status?.get(name)?)).ok()
+        serde_json::from_value(whole(status?.get(name)?)).ok()
     }
     let status = object.get("status");
     let history: Vec<Value> = field(status, "history").unwrap_or_default();
@@ -59,24 +61,6 @@ pub fn read(object: &Value) -> Status {
             .collect(),
         intent: field(status, "intent"),
         message: field(status, "message"),
-    }
-}
-
-/// The same value with `3` for `3.0`, as protobuf's `Struct` may have it.
-fn whole_numbers(value: &Value) -> Value {
-    match value {
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if n.as_i64().is_none() && f.fract() == 0.0 && f.abs() < 9e15 => {
-                Value::from(f as i64)
-            }
-            _ => value.clone(),
-        },
-        Value::Array(items) => items.iter().map(whole_numbers).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(k, v)| (k.clone(), whole_numbers(v)))
-            .collect(),
-        other => other.clone(),
     }
 }
 

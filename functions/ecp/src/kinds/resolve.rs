@@ -14,6 +14,7 @@ use crate::clouds::{self, Cloud, Region};
 use crate::limits::NAMES_LISTED_MAX;
 use crate::managed::{self, ManagedKind};
 use crate::needs::Found;
+use crate::numbers::whole;
 use crate::status;
 
 /// Whose resource it is. Both are empty for cluster-scoped kinds.
@@ -93,7 +94,7 @@ pub(crate) fn owner(inputs: &mut Inputs<'_, '_>) -> Result<Owner, Wait> {
 
 /// A field of an object's `spec`, typed.
 pub(crate) fn typed<T: DeserializeOwned>(object: &Value, what: &str) -> Result<T, Wait> {
-    let spec = object.get("spec").cloned().unwrap_or_default();
+    let spec = object.get("spec").map(whole).unwrap_or_default();
     serde_json::from_value(spec).map_err(|e| Wait(format!("{what} cannot be read: {e}")))
 }
 

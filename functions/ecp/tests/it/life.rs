@@ -186,6 +186,20 @@ fn crossplane_editing_the_spec_is_no_change() {
     assert_eq!((life.history().len(), life.revision()), (3, 1));
 }
 
+/// Protobuf has no integers: 20 may come back as 20.0.
+#[test]
+fn whole_floats_are_as_good_as_integers() {
+    let mut life = Life::of(json!({"sizeGB": 20.0, "skuRef": {"resource": "RD500"}}));
+    life.reconcile();
+    assert_eq!(
+        life.observed["volume"]["spec"]["forProvider"]["sizeGB"].to_string(),
+        "20"
+    );
+    life.done();
+    life.edit("sizeGB", json!(20)).reconcile();
+    assert_eq!((life.history().len(), life.revision()), (3, 1));
+}
+
 #[test]
 fn a_refusal_is_an_error_until_it_is_corrected() {
     let mut life = disk();
