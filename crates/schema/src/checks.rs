@@ -37,6 +37,8 @@ pub struct Checks {
     pub(crate) has_rules: bool,
     /// Whether this node or one below it is a list of type set or map.
     pub(crate) has_unique_lists: bool,
+    /// Whether this node or one below it is an embedded resource.
+    pub(crate) has_resources: bool,
 }
 
 impl Checks {
@@ -59,6 +61,7 @@ impl Checks {
             && !self.has_junctors()
             && !self.has_rules
             && !self.has_unique_lists
+            && !self.has_resources
     }
 
     /// Whether there are `allOf`, `anyOf`, `oneOf` or `not`.

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::node::{ListType, MapType, Node, NodeType};
 use crate::path::Path;
 use crate::structure::{self, Level, META_FIELDS};
-use crate::{cel, defaults};
+use crate::{cel, defaults, prune};
 
 /// Compiles a schema and checks every rule.
 pub(crate) fn compile(schema: &Value) -> Result<Node, Vec<FieldError>> {
@@ -56,6 +56,8 @@ struct Place {
     in_meta: bool,
     /// Why the node may have no default.
     defaults_forbidden: Option<&'static str>,
+    /// Below `additionalProperties`, where defaults are pruned instead of checked.
+    in_additional: bool,
 }
 
 impl Default for Place {
@@ -67,6 +69,7 @@ impl Default for Place {
             type_allowed: true,
             in_meta: false,
             defaults_forbidden: None,
+            in_additional: false,
         }
     }
 }
@@ -145,6 +148,10 @@ impl Compiler {
             structure::check_nested(&mut keywords, place.type_allowed);
         }
         attach(&mut node, checks);
+        if let Some(mut default) = node.default.take_if(|_| place.in_additional) {
+            prune::prune_value(&mut default, &node);
+            node.default = Some(default);
+        }
         node
     }
 
@@ -188,6 +195,7 @@ impl Compiler {
             Some(Value::Bool(true)) => node.additional = Some(Box::default()),
             Some(schema) => {
                 let mut below = place.below(Level::Field);
+                below.in_additional = true;
                 if below.in_meta && below.defaults_forbidden.is_none() {
                     below.defaults_forbidden =
                         Some("inside additionalProperties applying to object metadata");
@@ -397,6 +405,7 @@ fn checks(keywords: &mut Keywords<'_, '_>, kind: Option<NodeType>) -> Checks {
 fn attach(node: &mut Node, mut checks: Checks) {
     let mut has_rules = !checks.rules.is_empty();
     let mut has_unique_lists = node.list_type != ListType::Atomic;
+    let mut has_resources = node.embedded_resource;
     let below = node.properties.values().chain(node.items.as_deref());
     for child in below
         .chain(node.additional.as_deref())
@@ -404,9 +413,11 @@ fn attach(node: &mut Node, mut checks: Checks) {
     {
         has_rules |= child.has_rules;
         has_unique_lists |= child.has_unique_lists;
+        has_resources |= child.has_resources;
     }
     checks.has_rules = has_rules;
     checks.has_unique_lists = has_unique_lists;
+    checks.has_resources = has_resources;
     if !checks.is_empty() {
         node.checks = Some(Arc::new(checks));
     }

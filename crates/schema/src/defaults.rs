@@ -6,7 +6,6 @@ use crate::error::{FieldError, FieldErrorKind};
 use crate::limits;
 use crate::node::Node;
 use crate::path::Path;
-use crate::structure::META_FIELDS;
 use crate::{prune, validate};
 
 /// Drops nulls that are neither values nor replaced by a default, and fills in defaults.
@@ -66,7 +65,8 @@ fn replace_null(value: &mut Value, node: &Node) {
     }
 }
 
-/// Checks that every default of a schema is pruned and valid.
+/// Checks that every default of a schema is pruned and valid; those below `additionalProperties` are
+/// not looked at, as upstream does.
 pub(crate) fn check(root: &Node, errors: &mut Vec<FieldError>) {
     check_node(root, &Path::Root, errors);
 }
@@ -82,9 +82,6 @@ fn check_node(node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if let Some(items) = &node.items {
         check_node(items, &path.field("items"), errors);
     }
-    if let Some(additional) = &node.additional {
-        check_node(additional, &path.field("additionalProperties"), errors);
-    }
 }
 
 fn check_default(default: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -94,18 +91,5 @@ fn check_default(default: &Value, node: &Node, path: &Path<'_>, errors: &mut Vec
         let error = FieldError::new(FieldErrorKind::Invalid, path.text(), detail);
         errors.push(error.with_value(default.clone()));
     }
-    if node.embedded_resource && META_FIELDS.iter().any(|name| !is_meta_valid(default, name)) {
-        let detail = "must result in valid metadata";
-        let error = FieldError::new(FieldErrorKind::Invalid, path.text(), detail);
-        errors.push(error.with_value(default.clone()));
-    }
     validate::validate_at(default, node, path, errors);
-}
-
-fn is_meta_valid(resource: &Value, name: &str) -> bool {
-    match resource.get(name) {
-        None => true,
-        Some(value) if name == "metadata" => value.is_object(),
-        Some(value) => value.is_string(),
-    }
 }

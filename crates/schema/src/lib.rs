@@ -11,6 +11,7 @@ mod cel;
 mod checks;
 mod compile;
 mod defaults;
+mod embedded;
 mod error;
 mod format;
 mod generate;

@@ -1,7 +1,7 @@
 //! Lists of type set and map: uniqueness (apiextensions `pkg/apiserver/schema/listtype`), and which
 //! old item belongs to a new one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -120,17 +120,12 @@ impl<'a> OldItems<'a> {
         if node.list_type == ListType::Map
             && let Some(old) = old.and_then(Value::as_array)
         {
-            let mut repeated = BTreeSet::new();
             for item in old {
-                let identity = key_identity(items.keys, item);
-                if items.by_key.insert(identity.clone(), item).is_some() {
-                    repeated.insert(identity);
+                if let Some(key) = scalar_key(items.keys, item) {
+                    // Of several with one key, the first is meant, as upstream does.
+                    items.by_key.entry(key).or_insert(item);
                 }
             }
-            // Which of several would be meant is unknown.
-            items
-                .by_key
-                .retain(|identity, _| !repeated.contains(identity));
         }
         items
     }
@@ -139,6 +134,54 @@ impl<'a> OldItems<'a> {
         if self.by_key.is_empty() {
             return None;
         }
-        self.by_key.get(&key_identity(self.keys, item)).copied()
+        self.by_key.get(&scalar_key(self.keys, item)?).copied()
+    }
+}
+
+/// The key of an item that has all key fields, with scalars.
+fn scalar_key(keys: &[String], item: &Value) -> Option<String> {
+    let mut out = String::new();
+    for key in keys {
+        match item.get(key)? {
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+            scalar => out.push_str(&identity(scalar)),
+        }
+        out.push('\0');
+    }
+    Some(out)
+}
+
+/// Whether a value is the same as its old one. The order of lists of type map does not count.
+pub(crate) fn is_unchanged(node: &Node, value: &Value, old: &Value) -> bool {
+    if !node
+        .checks
+        .as_ref()
+        .is_some_and(|checks| checks.has_unique_lists)
+    {
+        return value == old;
+    }
+    match (value, old) {
+        (Value::Array(items), Value::Array(old_items)) if node.list_type == ListType::Map => {
+            let found = OldItems::new(node, Some(old));
+            items.len() == old_items.len()
+                && items.iter().all(|item| {
+                    found
+                        .find(item)
+                        .is_some_and(|old| match node.items.as_deref() {
+                            Some(node) => is_unchanged(node, item, old),
+                            None => item == old,
+                        })
+                })
+        }
+        (Value::Object(map), Value::Object(old)) => {
+            map.len() == old.len()
+                && map
+                    .iter()
+                    .all(|(key, value)| match (old.get(key), node.child(key)) {
+                        (Some(old), Some(child)) => is_unchanged(child, value, old),
+                        (old, _) => old == Some(value),
+                    })
+        }
+        _ => value == old,
     }
 }

@@ -8,20 +8,17 @@ use crate::error::{FieldError, FieldErrorKind};
 use crate::limits;
 use crate::node::{Node, NodeType};
 use crate::path::Path;
-use crate::{cel, junctor, listtype, number};
+use crate::{cel, embedded, junctor, listtype, number};
 
 /// Validates an object against the schema of its kind.
 pub(crate) fn validate(object: &Value, old: Option<&Value>, root: &Node) -> Vec<FieldError> {
     if nests_deeper(object, limits::OBJECT_DEPTH_MAX) {
-        let detail = format!(
-            "must not be nested deeper than {}",
-            limits::OBJECT_DEPTH_MAX
-        );
-        return vec![FieldError::new(FieldErrorKind::Invalid, "<nil>", detail)];
+        return vec![too_deep()];
     }
     let mut report = Report::default();
     check(root, object, old, &Path::Root, &mut report);
     let mut errors = report.errors;
+    embedded::check(root, object, &Path::Root, &mut errors);
     if has_unique_lists(root) {
         let start = errors.len();
         listtype::check(root, object, &Path::Root, &mut errors);
@@ -38,33 +35,46 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, root: &Node) -> Vec<
     errors
 }
 
-/// Validates a value of a node, such as a default, as if it were new.
+/// Validates a value of a node, such as a default, as if it were new. Messages name fields as seen
+/// from the value, paths as seen from `path`.
 pub(crate) fn validate_at(
     value: &Value,
     node: &Node,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
+    for mut error in validate_alone(value, node) {
+        let base = path.text();
+        error.field = match error.field.as_str() {
+            "<nil>" => base,
+            field if field.starts_with('[') => format!("{base}{field}"),
+            field => format!("{base}.{field}"),
+        };
+        errors.push(error);
+    }
+}
+
+fn validate_alone(value: &Value, node: &Node) -> Vec<FieldError> {
     if nests_deeper(value, limits::OBJECT_DEPTH_MAX) {
-        let detail = format!(
-            "must not be nested deeper than {}",
-            limits::OBJECT_DEPTH_MAX
-        );
-        errors.push(FieldError::new(
-            FieldErrorKind::Invalid,
-            path.text(),
-            detail,
-        ));
-        return;
+        return vec![too_deep()];
     }
     let mut report = Report::default();
-    check(node, value, None, path, &mut report);
-    let start = errors.len();
-    errors.append(&mut report.errors);
-    listtype::check(node, value, path, errors);
-    if errors.len() == start {
-        cel::evaluate(node, value, Some(value), path, errors);
+    check(node, value, None, &Path::Root, &mut report);
+    let mut errors = report.errors;
+    embedded::check(node, value, &Path::Root, &mut errors);
+    listtype::check(node, value, &Path::Root, &mut errors);
+    if errors.is_empty() {
+        cel::evaluate(node, value, Some(value), &Path::Root, &mut errors);
     }
+    errors
+}
+
+fn too_deep() -> FieldError {
+    let detail = format!(
+        "must not be nested deeper than {}",
+        limits::OBJECT_DEPTH_MAX
+    );
+    FieldError::new(FieldErrorKind::Invalid, "<nil>", detail)
 }
 
 fn has_unique_lists(node: &Node) -> bool {
@@ -140,7 +150,7 @@ pub(crate) fn check(
     let (start, failed_before) = (report.errors.len(), report.failed);
     report.failed = false;
     check_value(node, value, old, path, report);
-    if report.failed && old == Some(value) {
+    if report.failed && old.is_some_and(|old| listtype::is_unchanged(node, value, old)) {
         report.errors.truncate(start);
         report.failed = false;
     }

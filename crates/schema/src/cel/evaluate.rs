@@ -15,7 +15,7 @@ use super::value::to_cel;
 use crate::checks::Checks;
 use crate::error::{FieldError, FieldErrorKind};
 use crate::limits;
-use crate::listtype::OldItems;
+use crate::listtype::{self, OldItems};
 use crate::node::{Node, NodeType};
 use crate::path::Path;
 
@@ -48,7 +48,7 @@ pub(crate) fn check(
             errors,
             budget: limits::SCHEMA_COST_MAX,
         };
-        let correlation = Correlation::default().below(value, old);
+        let correlation = Correlation::default().below(node, value, old);
         evaluator.node(node, value, old, correlation, path);
     });
 }
@@ -59,16 +59,17 @@ fn has_rules(node: &Node) -> bool {
 
 /// What ratcheting compares: a new value and its old one, of the nearest value that has both.
 #[derive(Clone, Copy, Default)]
-struct Correlation<'a>(Option<(&'a Value, &'a Value)>);
+struct Correlation<'a>(Option<(&'a Node, &'a Value, &'a Value)>);
 
 impl<'a> Correlation<'a> {
     /// That of a value below.
-    fn below(self, value: &'a Value, old: Option<&'a Value>) -> Self {
-        old.map_or(self, |old| Self(Some((value, old))))
+    fn below(self, node: &'a Node, value: &'a Value, old: Option<&'a Value>) -> Self {
+        old.map_or(self, |old| Self(Some((node, value, old))))
     }
 
     fn is_unchanged(self) -> bool {
-        self.0.is_some_and(|(value, old)| value == old)
+        self.0
+            .is_some_and(|(node, value, old)| listtype::is_unchanged(node, value, old))
     }
 }
 
@@ -111,7 +112,7 @@ impl Evaluator<'_> {
                         // Both versions are converted to one, so a change does not show.
                         Correlation::default()
                     } else {
-                        correlation.below(value, old)
+                        correlation.below(child, value, old)
                     };
                     if node.properties.contains_key(key) {
                         self.node(child, value, old, below, &path.field(key));
@@ -131,7 +132,7 @@ impl Evaluator<'_> {
                         item,
                         value,
                         old,
-                        correlation.below(value, old),
+                        correlation.below(item, value, old),
                         &path.index(i),
                     );
                 }

@@ -430,3 +430,30 @@ fn deep_objects_are_refused_and_do_not_overflow() {
         ["<nil>: Invalid value: must not be nested deeper than 120"]
     );
 }
+
+#[test]
+fn embedded_resources_say_what_they_are() {
+    let schema = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+    assert!(errors_of(&schema, &json!({"apiVersion": "g.io/v1", "kind": "MyKind", "metadata": {"labels": {"a": "b"}}, "spec": 1})).is_empty());
+    assert_eq!(
+        errors_of(&schema, &json!({})),
+        [
+            "spec.x.apiVersion: Required value",
+            "spec.x.kind: Required value"
+        ]
+    );
+    let errors = errors_of(
+        &schema,
+        &json!({"apiVersion": "a/b/c", "kind": "My Kind", "metadata": {"name": "a/b", "labels": {"a": 1}}}),
+    );
+    assert_eq!(errors.len(), 4);
+    assert_eq!(
+        errors[0],
+        "spec.x.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c"
+    );
+    assert!(errors[1].starts_with("spec.x.kind: Invalid value: \"My Kind\": may have mixed case"));
+    assert_eq!(
+        errors[3],
+        "spec.x.metadata.name: Invalid value: \"a/b\": may not contain '/'"
+    );
+}
