@@ -43,19 +43,17 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wait(pub(crate) String);
 
-/// The plan for an XR. Tenant and workspace come with it where they are known.
+/// The plan for an XR. Each kind asks at once for all it can, also while its owner is not known
+/// yet, since every round of asking costs a call.
 pub(crate) fn plan(inputs: &mut Inputs<'_, '_>, owner: &Result<Owner, Wait>) -> Plan {
     let mut plan = Plan::default();
-    let outcome = match owner {
-        Err(wait) => Err(wait.clone()),
-        Ok(owner) => match inputs.xr.info.kind {
-            "Region" => catalogue::region(inputs, &mut plan),
-            "StorageSKU" => catalogue::storage_sku(inputs, &mut plan),
-            "Workspace" => workspace::workspace(inputs, owner, &mut plan),
-            "BlockStorage" => storage::block_storage(inputs, owner, &mut plan),
-            "Image" => storage::image(inputs, owner, &mut plan),
-            other => Err(Wait(format!("{other} is not supported yet"))),
-        },
+    let outcome = match inputs.xr.info.kind {
+        "Region" => catalogue::region(inputs, &mut plan),
+        "StorageSKU" => catalogue::storage_sku(inputs, &mut plan),
+        "Workspace" => workspace::workspace(inputs, owner, &mut plan),
+        "BlockStorage" => storage::block_storage(inputs, owner, &mut plan),
+        "Image" => storage::image(inputs, owner, &mut plan),
+        other => Err(Wait(format!("{other} is not supported yet"))),
     };
     plan.waiting = outcome.err();
     plan

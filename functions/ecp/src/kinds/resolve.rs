@@ -181,12 +181,12 @@ pub(crate) fn region_of(
 /// the SKU no longer to be active.
 pub(crate) fn storage_sku(
     inputs: &mut Inputs<'_, '_>,
-    owner: &Owner,
     reference: &Reference,
     region: Option<&Region>,
 ) -> Result<(String, StorageSkuSpec), Wait> {
     let info = kind("StorageSKU")?;
-    let Resolved { name, .. } = resolve(reference, info, owner, "spec.skuRef")?;
+    // Every tenant sees the same SKUs, so it does not matter whose they are said to be.
+    let Resolved { name, .. } = resolve(reference, info, &Owner::default(), "spec.skuRef")?;
     let object_name = ecp_xrds::object_name(info, &name);
     let found = match inputs
         .needs

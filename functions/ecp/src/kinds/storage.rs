@@ -9,18 +9,17 @@ use crate::clouds;
 
 pub(super) fn block_storage(
     inputs: &mut Inputs<'_, '_>,
-    owner: &Owner,
+    owner: &Result<Owner, Wait>,
     plan: &mut Plan,
 ) -> Result<(), Wait> {
     let spec: BlockStorageSpec = resolve::typed(inputs.xr.object, "spec")?;
-    // All that can be asked for is asked for at once, since each round costs a call.
     let region = resolve::region(inputs);
     let sku = resolve::storage_sku(
         inputs,
-        owner,
         &spec.sku_ref,
         region.as_ref().ok().map(|(region, _)| region),
     );
+    let owner = owner.as_ref().map_err(Wait::clone)?;
     let (region, cloud) = region?;
     plan.cloud = Some(cloud);
     let workspace = workspace_of(owner)?;
@@ -50,11 +49,13 @@ pub(super) fn block_storage(
 
 pub(super) fn image(
     inputs: &mut Inputs<'_, '_>,
-    owner: &Owner,
+    owner: &Result<Owner, Wait>,
     plan: &mut Plan,
 ) -> Result<(), Wait> {
     let spec: ImageSpec = resolve::typed(inputs.xr.object, "spec")?;
-    let (region, cloud) = resolve::region(inputs)?;
+    let region = resolve::region(inputs);
+    let owner = owner.as_ref().map_err(Wait::clone)?;
+    let (region, cloud) = region?;
     plan.cloud = Some(cloud);
     let storage = resolve::kind("BlockStorage")?;
     let storage = resolve::resolve(

@@ -20,16 +20,18 @@ const NAMESPACE_KEY: &str = "namespace";
 
 pub(super) fn workspace(
     inputs: &mut Inputs<'_, '_>,
-    owner: &Owner,
+    owner: &Result<Owner, Wait>,
     plan: &mut Plan,
 ) -> Result<(), Wait> {
+    let region = resolve::region(inputs);
+    let owner = owner.as_ref().map_err(Wait::clone)?;
     plan.managed.push(Managed {
         key: NAMESPACE_KEY,
         kind: &NAMESPACE,
         for_provider: json!({"tenant": owner.tenant, "workspace": inputs.xr.name}),
         config: None,
     });
-    let (region, cloud) = resolve::region(inputs)?;
+    let (region, cloud) = region?;
     plan.cloud = Some(cloud);
     plan.managed.extend(cloud.workspace(&clouds::Workspace {
         region: &region,
