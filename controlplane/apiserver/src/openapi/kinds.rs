@@ -8,12 +8,15 @@ use serde_json::{Map, Value, json};
 
 use super::reference;
 
+/// Format of times with a fraction: only their encoding differs, so schemas do not show it.
+const MICRO_TIME: &str = "micro-time";
+
 /// All types of the file, by full name.
 pub(crate) static TYPES: LazyLock<BTreeMap<String, Type>> =
     LazyLock::new(|| parse(include_str!("kinds.txt")));
 
 /// Full name of the metadata type.
-pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Full name of the metadata type of lists.
 pub(super) const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
@@ -36,6 +39,10 @@ pub(crate) struct Field {
     pub required: bool,
     pub form: Form,
     pub description: String,
+    /// Number in protobuf messages; `None` if the type has no such message.
+    pub number: Option<u32>,
+    /// Whether absent and zero differ in protobuf messages.
+    pub optional: bool,
     flags: Vec<(String, String)>,
 }
 
@@ -55,7 +62,7 @@ pub(crate) enum Form {
 }
 
 /// The full name of a kind's type.
-pub(super) fn name_of(gvk: &GroupVersionKind) -> Option<&'static str> {
+pub(crate) fn name_of(gvk: &GroupVersionKind) -> Option<&'static str> {
     TYPES
         .iter()
         .find(|(_, ty)| ty.gvk.as_ref() == Some(gvk))
@@ -119,15 +126,23 @@ fn field(line: &str, prefixes: &BTreeMap<&str, &str>) -> Option<Field> {
     let mut words = head.split(' ');
     let name = words.next()?;
     let form = form(words.next()?, prefixes)?;
-    let flags = words
-        .map(|flag| flag.split_once('=').unwrap_or((flag, "")))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
+    let (mut number, mut optional, mut flags) = (None, false, Vec::new());
+    for word in words {
+        if let Some(digits) = word.strip_prefix('#') {
+            optional = digits.ends_with('?');
+            number = Some(digits.trim_end_matches('?').parse().ok()?);
+        } else {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            flags.push((key.to_owned(), value.to_owned()));
+        }
+    }
     Some(Field {
         name: name.trim_end_matches('!').to_owned(),
         required: name.ends_with('!'),
         form,
         description: description.to_owned(),
+        number,
+        optional,
         flags,
     })
 }
@@ -147,7 +162,7 @@ fn form(text: &str, prefixes: &BTreeMap<&str, &str>) -> Option<Form> {
         "int64" => Form::Scalar("integer", "int64"),
         "double" => Form::Scalar("number", "double"),
         "time" => Form::Scalar("string", "date-time"),
-        "microtime" => Form::Scalar("string", "date-time"),
+        "microtime" => Form::Scalar("string", MICRO_TIME),
         "bytes" => Form::Scalar("string", "byte"),
         "json" => Form::Json,
         "object" => Form::Object,
@@ -157,7 +172,7 @@ fn form(text: &str, prefixes: &BTreeMap<&str, &str>) -> Option<Form> {
 
 impl Type {
     /// The schema, with references to other types.
-    pub(super) fn schema(&self) -> Value {
+    pub(crate) fn schema(&self) -> Value {
         let mut properties = Map::new();
         if self.gvk.is_some() {
             properties.extend(type_meta());
@@ -191,7 +206,7 @@ impl Type {
     }
 
     /// `Status` and `DeleteOptions` are kinds that are never stored.
-    fn is_without_metadata(&self) -> bool {
+    pub(crate) fn is_without_metadata(&self) -> bool {
         self.gvk
             .as_ref()
             .is_some_and(|gvk| gvk.kind == "Status" || gvk.kind == "DeleteOptions")
@@ -258,6 +273,7 @@ impl Form {
     fn schema(&self) -> Value {
         match self {
             Self::Scalar(kind, "") => json!({"type": kind}),
+            Self::Scalar(kind, MICRO_TIME) => json!({"type": kind, "format": "date-time"}),
             Self::Scalar(kind, format) => json!({"type": kind, "format": format}),
             Self::Object => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             Self::Json => json!({"x-kubernetes-preserve-unknown-fields": true}),

@@ -5,7 +5,7 @@
 //! document under its digest never changes.
 
 mod document;
-mod kinds;
+pub(crate) mod kinds;
 mod paths;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// Time since a moment, as kubectl prints ages (`k8s.io/apimachinery/pkg/util/duration`).
-pub fn age(then: Timestamp, now: Timestamp) -> String {
+pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
     human_duration(now.as_second() - then.as_second())
 }
 
