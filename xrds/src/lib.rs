@@ -9,7 +9,7 @@
 //! Entry points: [`kinds`], [`xrds`], [`validate`], [`intent_digest`], [`reference::Parsed`],
 //! [`selector::Selector`].
 
-mod common;
+mod envelope;
 mod flavour;
 mod intent;
 mod kinds;
@@ -18,10 +18,11 @@ mod names;
 pub mod reference;
 mod schema;
 pub mod selector;
+mod status;
 mod validate;
 mod xrd;
 
-pub use common::{CommonData, HistoryEntry, Intent, Reference, State, Status};
+pub use envelope::CommonData;
 pub use flavour::Flavour;
 pub use intent::{CROSSPLANE_SPEC_FIELDS, intent_digest};
 pub use kinds::region::{CloudRef, ConfigRef, RegionProvider, RegionSpec};
@@ -32,6 +33,8 @@ pub use kinds::storage::{
 pub use kinds::workspace::{WorkspaceSpec, WorkspaceStatus};
 pub use kinds::{KindInfo, Scope, by_collection, by_kind, by_provider, by_xr_kind, kinds};
 pub use names::{ENVELOPE_SPEC_FIELDS, object_name, seca_name, seca_spec};
+pub use reference::Reference;
 pub use schema::version_schema;
+pub use status::{HistoryEntry, Intent, State, Status};
 pub use validate::{validate, validate_update};
 pub use xrd::xrds;

@@ -14,9 +14,51 @@
 
 use std::fmt;
 
-use crate::common::Reference;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::kinds::{KindInfo, Scope};
 use crate::limits::REFERENCE_LEN_MAX;
+
+/// A reference to another resource.
+///
+/// `resource` may be a URN (`seca.storage/v1/tenants/t/skus/RD500`), a path from the referring
+/// resource (`skus/RD500`) or a bare name. What it does not say comes from the other fields, then
+/// from the place of the resource that refers.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Reference {
+    /// URN, path or name of the resource, such as `skus/RD500`.
+    #[schemars(length(min = 1, max = 256))]
+    pub resource: String,
+    /// Provider of the resource, such as `seca.storage`.
+    #[schemars(length(max = 64))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Tenant of the resource.
+    #[schemars(length(max = 64))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Workspace of the resource.
+    #[schemars(length(max = 64))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Region of the resource.
+    #[schemars(length(max = 64))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+}
+
+impl Reference {
+    /// A reference that is a text and nothing else.
+    pub fn to(resource: impl Into<String>) -> Self {
+        Self {
+            resource: resource.into(),
+            ..Self::default()
+        }
+    }
+}
 
 /// Collections that a reference can name, whether or not their kind is in [`crate::kinds`] yet:
 /// what is not here is free text, not a path.

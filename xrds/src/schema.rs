@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Envelope, Status};
+use crate::envelope::Envelope;
 use crate::kinds::KindInfo;
+use crate::status::Status;
 
 /// Fields that can be set once and not changed after. The rules stand on `spec` itself, since
 /// rules on an optional property are not run when it is removed.

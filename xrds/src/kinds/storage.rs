@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Column, KindInfo, REGION_COLUMN, Scope};
-use crate::common::Reference;
+use crate::reference::Reference;
 
 const GROUP: &str = "storage.v1.secapi.cloud";
 const PROVIDER: &str = "seca.storage";
