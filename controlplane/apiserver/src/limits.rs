@@ -51,9 +51,27 @@ pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How long requests under way may take to finish when the server stops.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests other than watches under way at once.
+pub const REQUESTS_MAX: usize = 4096;
+/// Watches open at once.
+pub const WATCHES_MAX: usize = 100_000;
 /// Longest life of a watch that a client may ask for, in seconds.
 pub const WATCH_SECONDS_MAX: u64 = 24 * 60 * 60;
 /// OpenAPI documents kept, all clusters together.
 pub const OPENAPI_CACHE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Resources with metric series of their own; the rest share one.
 pub const METRIC_RESOURCES_MAX: usize = 512;
+/// Tasks of each built-in controller, all clusters together.
+pub const CONTROLLER_WORKERS: usize = 4;
+/// First delay before a failed item is tried again; it doubles with each failure.
+pub const CONTROLLER_RETRY_MIN: Duration = Duration::from_millis(5);
+/// Longest delay before a failed item is tried again.
+pub const CONTROLLER_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Objects that controllers read at once when they start.
+pub const CONTROLLER_PAGE: usize = 1000;
+/// Deleted owners that garbage collection remembers.
+pub const GC_ABSENT_OWNERS_MAX: usize = 4096;
+/// Watch frames kept for other watches of the same events.
+pub const FRAMES_SHARED: usize = 256;
+/// Largest watch frame that is kept.
+pub const FRAME_SHARED_BYTES_MAX: usize = 64 * 1024;

@@ -14,6 +14,7 @@ use ecp_store::{Store, StoreError};
 use futures::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response};
 use parking_lot::RwLock;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -64,6 +65,10 @@ pub struct Config {
     pub future_revision_wait: Duration,
     /// Time between bookmarks of a quiet watch.
     pub bookmark_interval: Duration,
+    /// Requests other than watches that may be under way.
+    pub requests_max: usize,
+    /// Watches that may be open.
+    pub watches_max: usize,
     /// The current time.
     pub clock: fn() -> jiff::Timestamp,
 }
@@ -75,7 +80,25 @@ impl Default for Config {
             watch_timeout_min: limits::WATCH_TIMEOUT_MIN,
             future_revision_wait: limits::FUTURE_REVISION_WAIT,
             bookmark_interval: limits::BOOKMARK_INTERVAL,
+            requests_max: limits::REQUESTS_MAX,
+            watches_max: limits::WATCHES_MAX,
             clock: jiff::Timestamp::now,
+        }
+    }
+}
+
+/// How much is under way, and how much may be.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) watches: Arc<Semaphore>,
+}
+
+impl Load {
+    fn new(config: &Config) -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(config.requests_max)),
+            watches: Arc::new(Semaphore::new(config.watches_max)),
         }
     }
 }
@@ -102,6 +125,12 @@ pub struct ApiServer {
     pub(crate) documents: openapi::Documents,
     /// Clusters known to have their default namespaces.
     pub(crate) known_clusters: RwLock<HashSet<ClusterName>>,
+    /// Held while the names of a definition are decided and written.
+    pub(crate) naming: tokio::sync::Mutex<()>,
+    /// Requests under way, and watches.
+    pub(crate) load: Load,
+    /// Watch events that are encoded already.
+    pub(crate) frames: handlers::Frames,
     /// Definitions whose deletion is under way.
     pub(crate) deleting: crate::crd::UnderWay,
     pub(crate) stopping: CancellationToken,
@@ -135,14 +164,17 @@ impl ApiServer {
         let server = Arc::new(Self {
             store,
             registry: Registry::new(),
-            config,
             metrics: Metrics::new(),
             authorizer: Box::new(MastersOnly),
             documents: openapi::Documents::default(),
             known_clusters: RwLock::default(),
+            naming: tokio::sync::Mutex::default(),
+            load: Load::new(&config),
+            frames: handlers::Frames::default(),
             deleting: crate::crd::UnderWay::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            config,
         });
         crate::crd::start(&server).await?;
         server

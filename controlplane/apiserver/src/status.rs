@@ -268,6 +268,16 @@ impl Status {
         .with(|d| d.retry_after_seconds = 1)
     }
 
+    /// 429.
+    pub fn too_many_requests() -> Self {
+        Self::failure(
+            StatusCode::TOO_MANY_REQUESTS,
+            "TooManyRequests",
+            "too many requests, please try again later",
+        )
+        .with(|d| d.retry_after_seconds = 1)
+    }
+
     /// 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)

@@ -105,13 +105,9 @@ fn encode_as(api_version: &str, schema_id: u32, object: &Value) -> Bytes {
     write(&mut out, object.get("kind").unwrap_or(&Value::Null));
     out.extend_from_slice(b",\"metadata\":{");
     let splice = (out.len() - HEADER_LEN) as u32;
-    let none = Map::new();
-    let members = |v: Option<&'_ Value>| -> Map<String, Value> {
-        v.and_then(Value::as_object).unwrap_or(&none).clone()
-    };
-    write_members(&mut out, &members(object.get("metadata")), true, |k| {
-        k != "resourceVersion"
-    });
+    if let Some(metadata) = object.get("metadata").and_then(Value::as_object) {
+        write_members(&mut out, metadata, true, |k| k != "resourceVersion");
+    }
     out.push(b'}');
     if let Some(object) = object.as_object() {
         write_members(&mut out, object, false, |k| {
@@ -159,7 +155,13 @@ struct Stored<'a> {
 
 fn stored(value: &[u8]) -> Option<Stored<'_>> {
     let (header, json) = value.split_at_checked(HEADER_LEN)?;
-    let number = |at: usize| header.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let number = |at: usize| {
+        header
+            .get(at..at + 4)?
+            .try_into()
+            .ok()
+            .map(u32::from_le_bytes)
+    };
     let splice = number(0)? as usize;
     (splice < json.len()).then_some(Stored {
         splice,
@@ -211,12 +213,18 @@ pub fn write_json(out: &mut Vec<u8>, info: &ResourceInfo, value: &[u8], revision
         let old = info.storage_api_version.len();
         out.extend_from_slice(b"{\"apiVersion\":\"");
         out.extend_from_slice(info.api_version().as_bytes());
-        head = head.get(b"{\"apiVersion\":\"".len() + old..).unwrap_or(head);
+        head = head
+            .get(b"{\"apiVersion\":\"".len() + old..)
+            .unwrap_or(head);
     }
     out.extend_from_slice(head);
     out.extend_from_slice(b"\"resourceVersion\":\"");
     out.extend_from_slice(revision.to_string().as_bytes());
-    out.extend_from_slice(if tail.starts_with(b"}") { b"\"" } else { b"\"," });
+    out.extend_from_slice(if tail.starts_with(b"}") {
+        b"\""
+    } else {
+        b"\","
+    });
     out.extend_from_slice(tail);
 }
 

@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 
 use crate::limits::BODY_BYTES_MAX;
+use crate::protobuf::{self, ProtobufError};
 use crate::status::Status;
 
 /// Reads a whole body.
@@ -70,8 +71,20 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Parsed, Status> 
     match media_type(headers).as_str() {
         "application/json" => json(body),
         "application/yaml" => yaml(body),
+        protobuf::MEDIA_TYPE => from_protobuf(body),
         other => Err(unsupported(other, "application/json, application/yaml")),
     }
+}
+
+fn from_protobuf(body: &[u8]) -> Result<Parsed, Status> {
+    let value = protobuf::decode(body).map_err(|error| match error {
+        ProtobufError::UnknownKind { .. } => Status::unsupported_media_type(error.to_string()),
+        _ => Status::bad_request(format!("the request body is not valid protobuf: {error}")),
+    })?;
+    Ok(Parsed {
+        value,
+        duplicates: Vec::new(),
+    })
 }
 
 /// 415 for a content type.

@@ -10,11 +10,26 @@ use crate::registry::{ResourceInfo, Rules};
 
 /// Fills in what the server sets on built-in kinds, before validation.
 pub(super) fn prepare(info: &ResourceInfo, object: &mut Value, old: Option<&Value>) {
+    if !matches!(info.rules, Rules::Custom | Rules::Crd) {
+        drop_nulls(object);
+    }
     match info.rules {
         Rules::Secret => prepare_secret(object),
         Rules::Namespace => prepare_namespace(object, old),
         Rules::Crd => crate::crd::prepare(object, old),
         Rules::ConfigMap | Rules::Plain | Rules::Custom => {}
+    }
+}
+
+/// In typed kinds null is absence.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -41,6 +41,64 @@ pub(super) fn start(info: &ResourceInfo, object: &mut Value, now: Timestamp) {
     tidy(metadata);
 }
 
+/// Fields of `metadata` and of owner references.
+const FIELDS: &[&str] = &[
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+const OWNER_FIELDS: &[&str] = &[
+    "apiVersion",
+    "blockOwnerDeletion",
+    "controller",
+    "kind",
+    "name",
+    "uid",
+];
+
+/// Removes fields that metadata does not have; returns their paths.
+pub(super) fn prune(object: &mut Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return unknown;
+    };
+    metadata.retain(|key, _| {
+        let known = FIELDS.contains(&key.as_str());
+        if !known {
+            unknown.push(format!("metadata.{key}"));
+        }
+        known
+    });
+    let owners = metadata
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut);
+    for (i, owner) in owners.into_iter().flatten().enumerate() {
+        let Some(owner) = owner.as_object_mut() else {
+            continue;
+        };
+        owner.retain(|key, _| {
+            let known = OWNER_FIELDS.contains(&key.as_str());
+            if !known {
+                unknown.push(format!("metadata.ownerReferences[{i}].{key}"));
+            }
+            known
+        });
+    }
+    unknown
+}
+
 /// Carries over from the old object what a client cannot change.
 pub(super) fn carry(old: &Value, new: &mut Value) {
     let metadata = object::metadata_mut(new);

@@ -3,13 +3,13 @@
 mod body;
 mod delete;
 pub(crate) mod events;
+mod frames;
 mod kinds;
 mod metadata;
 mod patch;
 mod read;
 mod scale;
 mod selection;
-mod strategic;
 mod watch;
 mod write;
 
@@ -22,10 +22,12 @@ use ecp_schema::FieldError;
 use ecp_store::{Revision, StoreError};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 pub use delete::{DeleteOptions, Deleted, Propagation};
 
 pub(crate) use delete::{CRD_CLEANUP, delete_object};
+pub(crate) use frames::Frames;
 pub(crate) use metadata::time;
 pub(crate) use write::{commit_error, write_raw};
 
@@ -145,6 +147,15 @@ where
         return Err(Status::no_such_resource());
     }
     let representation = table::negotiate(call.scope.headers, call.scope.query)?;
+    let load = &call.scope.server.load;
+    let bound = if verb == Verb::Watch {
+        &load.watches
+    } else {
+        &load.requests
+    };
+    let permit = Arc::clone(bound)
+        .try_acquire_owned()
+        .map_err(|_| Status::too_many_requests())?;
     let timeout = timeout(call.scope.server, call.scope.query);
     let work = async {
         let request = Request {
@@ -168,7 +179,7 @@ where
                 | Verb::DeleteCollection => body::read(call.scope.headers, body).await?,
             },
         };
-        dispatch(verb, request).await
+        dispatch(verb, request, permit).await
     };
     let mut response = tokio::time::timeout(timeout, work)
         .await
@@ -184,14 +195,14 @@ where
     Ok(response)
 }
 
-async fn dispatch(verb: Verb, request: Request<'_>) -> Answer {
+async fn dispatch(verb: Verb, request: Request<'_>, permit: OwnedSemaphorePermit) -> Answer {
     if request.subresource == Some("scale") {
         return scale::handle(verb == Verb::Get, verb == Verb::Patch, request).await;
     }
     match verb {
         Verb::Get => read::get(&request).await,
         Verb::List => read::list(&request).await,
-        Verb::Watch => watch::watch(&request).await,
+        Verb::Watch => watch::watch(&request, permit).await,
         Verb::Create => write::create(&request).await,
         Verb::Update => write::update(&request).await,
         Verb::Patch => patch::patch(&request).await,

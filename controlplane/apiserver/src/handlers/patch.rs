@@ -1,7 +1,10 @@
 //! PATCH: JSON patch, merge patch, strategic merge patch and server-side apply.
 
 use ecp_meta::object;
-use ecp_patch::{ApplyError, Manager, PatchError, apply, json_patch, merge_patch};
+use ecp_patch::{
+    ApplyError, Manager, PatchError, PatchMeta, apply, conflict_message, json_patch, merge_patch,
+    strategic_merge_patch,
+};
 use ecp_schema::{FieldError, FieldErrorKind};
 use ecp_store::Entry;
 use http::StatusCode;
@@ -94,7 +97,12 @@ pub(super) fn patched(
             merge_patch(&mut new, patch);
             Ok(new)
         }
-        Patch::Strategic(patch) => super::strategic::merge(old, patch).map_err(Status::bad_request),
+        Patch::Strategic(patch) => {
+            let gvk = &place.resource.gvk;
+            strategic_merge_patch(old, patch, &PatchMeta::of(&gvk.group, &gvk.kind))
+                .map_err(|e| patch_error(place, name, &e))
+        }
+
         Patch::Apply(_) => Err(Status::internal("apply is not an edit")),
     }
 }
@@ -265,16 +273,7 @@ impl Attempt<'_> {
     fn refused(&self, error: ApplyError) -> Status {
         match error {
             ApplyError::Conflicts(conflicts) => {
-                let texts: Vec<String> = conflicts
-                    .iter()
-                    .map(|c| format!("{}: {}", c.message, c.field))
-                    .collect();
-                let n = conflicts.len();
-                let message = format!(
-                    "Apply failed with {n} conflict{}: {}",
-                    if n == 1 { "" } else { "s" },
-                    texts.join("\n")
-                );
+                let message = conflict_message(&conflicts);
                 Status::failure(StatusCode::CONFLICT, "Conflict", message).with(|d| {
                     d.causes = conflicts
                         .iter()

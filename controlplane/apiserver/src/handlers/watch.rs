@@ -8,9 +8,11 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use http::StatusCode;
 use rand::Rng as _;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use super::frames::{FrameId, TAIL, head};
 use super::selection::Selection;
 use super::{Answer, Request, json_response, read, store_error};
 use crate::body::ApiBody;
@@ -62,7 +64,7 @@ fn start(params: &Params) -> Result<Start, Status> {
 }
 
 /// Answers WATCH.
-pub(super) async fn watch(request: &Request<'_>) -> Answer {
+pub(super) async fn watch(request: &Request<'_>, permit: OwnedSemaphorePermit) -> Answer {
     let place = &request.place;
     let params = &request.params;
     let start = start(params)?;
@@ -87,7 +89,7 @@ pub(super) async fn watch(request: &Request<'_>) -> Answer {
         }
         Err(error) => return Err(store_error(error)),
     };
-    let watcher = Watcher::new(request, selection, opened);
+    let watcher = Watcher::new(request, selection, opened, permit);
     let frames = stream::unfold(watcher, |mut watcher| async move {
         let chunk = watcher.next().await?;
         Some((chunk, watcher))
@@ -156,10 +158,17 @@ struct Watcher {
     sent: Revision,
     first: bool,
     done: bool,
+    /// Counts the watch while it lasts.
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Watcher {
-    fn new(request: &Request<'_>, selection: Selection, opened: Opened) -> Self {
+    fn new(
+        request: &Request<'_>,
+        selection: Selection,
+        opened: Opened,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
         let server = Arc::clone(request.place.server);
         server.metrics.watches(1);
         let min = server.config.watch_timeout_min;
@@ -193,6 +202,7 @@ impl Watcher {
             sent: opened.revision,
             first: true,
             done: false,
+            _permit: permit,
             server,
         }
     }
@@ -215,26 +225,24 @@ impl Watcher {
                 () = tick(&mut self.bookmarks) => Wake::Bookmark,
                 () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
             };
-            let mut out = Vec::new();
-            match wake {
-                Wake::Event(event) => self.take(event, &mut out),
+            let chunk = match wake {
+                Wake::Event(event) => self.take(event),
                 Wake::End => {
-                    self.drain(&mut out);
+                    let left = self.drain();
                     self.done = true;
+                    Some(left.into())
                 }
-                Wake::Bookmark => self.bookmark(&mut out),
+                Wake::Bookmark => Some(self.bookmark()),
                 Wake::Deadline => {
-                    if self.bookmarks.is_some() {
-                        self.bookmark(&mut out);
-                    }
+                    let last = self.bookmarks.is_some().then(|| self.bookmark());
                     self.done = true;
+                    last
                 }
-            }
-            if !out.is_empty() {
-                return Some(out.into());
-            }
-            if self.done {
-                return None;
+            };
+            match chunk.filter(|c| !c.is_empty()) {
+                Some(chunk) => return Some(chunk),
+                None if self.done => return None,
+                None => {}
             }
         }
     }
@@ -260,57 +268,72 @@ impl Watcher {
         (!out.is_empty()).then(|| out.into())
     }
 
-    fn take(&mut self, event: Option<Result<Arc<Event>, WatchError>>, out: &mut Vec<u8>) {
+    fn take(&mut self, event: Option<Result<Arc<Event>, WatchError>>) -> Option<Bytes> {
         match event {
             Some(Ok(event)) => {
-                self.event(&event, out);
                 self.sent = event.revision;
+                self.event(&event)
             }
             Some(Err(WatchError::Lagged)) => {
-                let status = Status::expired("too old resource version: the watch fell behind");
-                out.extend_from_slice(&error_frame(&status));
                 self.done = true;
+                let status = Status::expired("too old resource version: the watch fell behind");
+                Some(error_frame(&status))
             }
-            Some(Err(WatchError::Closed)) | None => self.done = true,
+            Some(Err(WatchError::Closed)) | None => {
+                self.done = true;
+                None
+            }
         }
     }
 
-    /// What one change of the store is to this watch: a selected object may also come into or go out of
-    /// the selection.
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    /// What one change of the store is to this watch: a selected object may also come into or go
+    /// out of the selection.
+    fn event(&mut self, event: &Event) -> Option<Bytes> {
         let selected = |value: &[u8]| self.selection.matches(&self.resource, &event.key, value);
         let now = event.kind == EventKind::Put && selected(&event.value);
         let before = event.previous.as_ref().filter(|e| selected(&e.value));
-        match (now, before) {
-            (true, None) => self.frame(out, "ADDED", &event.value, event.revision),
-            (true, Some(_)) => self.frame(out, "MODIFIED", &event.value, event.revision),
-            (false, Some(last)) => {
-                let value = last.value.clone();
-                self.frame(out, "DELETED", &value, event.revision);
-            }
-            (false, None) => {}
+        let (kind, value) = match (now, before) {
+            (true, None) => ("ADDED", &event.value),
+            (true, Some(_)) => ("MODIFIED", &event.value),
+            (false, Some(last)) => ("DELETED", &last.value),
+            (false, None) => return None,
+        };
+        if self.representation == Representation::Object {
+            let id = FrameId {
+                kind,
+                info: self.resource.info(),
+                key: &event.key,
+                revision: event.revision,
+            };
+            return Some(self.server.frames.frame(&id, value));
         }
+        let mut out = Vec::new();
+        self.frame(&mut out, kind, value, event.revision);
+        Some(out.into())
     }
 
-    /// Sends what is there already, without waiting.
-    fn drain(&mut self, out: &mut Vec<u8>) {
+    /// What is there already, without waiting.
+    fn drain(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
         // Without the task budget, which could make a channel look empty that is not.
         while !self.done
             && let Some(event) = tokio::task::coop::unconstrained(self.events.next()).now_or_never()
         {
-            self.take(event, out);
+            out.extend(self.take(event).into_iter().flatten());
         }
+        out
     }
 
     /// A bookmark is never ahead of an event that is not sent: the revision is read first, then all
     /// events up to it, which the store has queued by then, are sent.
-    fn bookmark(&mut self, out: &mut Vec<u8>) {
+    fn bookmark(&mut self) -> Bytes {
         let revision = self.server.store.revision();
-        self.drain(out);
+        let mut out = self.drain();
         if !self.done {
             self.sent = self.sent.max(revision);
-            self.frame_bookmark(out, None);
+            self.frame_bookmark(&mut out, None);
         }
+        out.into()
     }
 
     fn frame_bookmark(&mut self, out: &mut Vec<u8>, annotations: Option<Value>) {
@@ -370,14 +393,6 @@ async fn tick(interval: &mut Option<Interval>) {
         }
         None => std::future::pending().await,
     }
-}
-
-const TAIL: &[u8] = b"}\n";
-
-fn head(out: &mut Vec<u8>, kind: &str) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
 }
 
 fn error_frame(status: &Status) -> Bytes {

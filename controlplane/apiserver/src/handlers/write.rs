@@ -365,9 +365,7 @@ pub(super) async fn try_create(
     if !errors.is_empty() {
         return Err(place.invalid(&name, &errors));
     }
-    if resource.rules == Rules::Crd {
-        crate::crd::admit(place, &mut value).await?;
-    }
+    let _naming = admit_definition(place, &mut value).await?;
     if !applied {
         own(place, None, &mut value, options);
     }
@@ -405,6 +403,20 @@ pub(super) async fn try_create(
     }
 }
 
+/// Decides on the names of a definition. No other definition's are decided until the returned guard
+/// is dropped, after the write.
+async fn admit_definition<'a>(
+    place: &Place<'a>,
+    value: &mut Value,
+) -> Result<Option<tokio::sync::MutexGuard<'a, ()>>, Status> {
+    if place.resource.rules != Rules::Crd {
+        return Ok(None);
+    }
+    let guard = place.server.naming.lock().await;
+    crate::crd::admit(place, value).await?;
+    Ok(Some(guard))
+}
+
 /// After a write of a definition: waits until it is served, so that the client that wrote it finds
 /// it.
 pub(super) async fn settle(place: &Place<'_>, revision: Revision) {
@@ -434,9 +446,9 @@ fn shape(
     errors: &mut Vec<FieldError>,
 ) -> Result<Vec<String>, Status> {
     let resource = place.resource;
-    let mut unknown = Vec::new();
+    let mut unknown = metadata::prune(value);
     if let Some(schema) = &resource.schema {
-        unknown = schema.prune(value);
+        unknown.extend(schema.prune(value));
         schema.default(value);
     }
     let warnings = field_report(unknown, duplicates, options.validation)?;
@@ -523,9 +535,7 @@ pub(super) async fn commit_update(
     if !errors.is_empty() {
         return Err(place.invalid(name, &errors));
     }
-    if resource.rules == Rules::Crd {
-        crate::crd::admit(place, &mut new).await?;
-    }
+    let _naming = admit_definition(place, &mut new).await?;
     metadata::advance_generation(resource, old, &mut new);
     if !applied {
         own(place, Some(old), &mut new, options);

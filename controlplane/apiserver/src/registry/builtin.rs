@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ecp_meta::gvk::{GroupResource, GroupVersionKind};
 
-use super::{PrinterColumn, Resource, ResourceInfo, Rules, SpecDigest, sort_key};
+use super::{PrinterColumn, Resource, ResourceInfo, Rules, SpecDigest, builtin_schema, sort_key};
 
 /// Verbs of an ordinary resource.
 pub const ALL_VERBS: &[&str] = &[
@@ -196,25 +196,28 @@ fn info(row: &Row) -> ResourceInfo {
         ("events.k8s.io", "events") => "",
         (group, _) => group,
     };
+    let gvk = GroupVersionKind::new(row.group, row.version, row.kind);
     ResourceInfo {
-        gvk: GroupVersionKind::new(row.group, row.version, row.kind),
+        gvk: gvk.clone(),
         plural: row.plural.into(),
         singular: row.kind.to_lowercase(),
         short_names: row.short_names.iter().map(|s| (*s).into()).collect(),
         categories: match row.rules {
             Rules::Crd => vec!["api-extensions".into()],
-            Rules::Custom
-            | Rules::Plain
-            | Rules::Namespace
-            | Rules::Secret
-            | Rules::ConfigMap => Vec::new(),
+            Rules::Custom | Rules::Plain | Rules::Namespace | Rules::Secret | Rules::ConfigMap => {
+                Vec::new()
+            }
         },
         list_kind: format!("{}List", row.kind),
         namespaced: row.namespaced,
         status_subresource: row.status,
         scale: None,
         verbs: ALL_VERBS,
-        schema: None,
+        // A definition's schema is recursive, and has rules of its own.
+        schema: (row.rules != Rules::Crd)
+            .then(|| builtin_schema::structural(&gvk))
+            .flatten()
+            .map(Arc::new),
         open_api: None,
         printer_columns: columns(row.columns),
         selectable_fields: row.fields.iter().map(|s| (*s).into()).collect(),

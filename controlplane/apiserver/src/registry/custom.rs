@@ -33,7 +33,7 @@ pub struct CompileError {
 }
 
 /// Digest of the `spec` of a definition.
-pub fn spec_digest(crd: &Value) -> SpecDigest {
+pub(super) fn spec_digest(crd: &Value) -> SpecDigest {
     digest(crd.get("spec").unwrap_or(&Value::Null))
 }
 

@@ -5,6 +5,7 @@
 //! references.
 
 mod builtin;
+mod builtin_schema;
 mod custom;
 mod live;
 
@@ -17,8 +18,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use builtin::ALL_VERBS;
-pub use custom::{CompileError, CompiledCrd, SpecDigest, compile};
 pub(crate) use custom::storage_resource as compile_storage;
+pub use custom::{CompileError, CompiledCrd, SpecDigest, compile};
 pub use live::Registry;
 
 /// Everything that requests need to know of one resource at one version. Shared between clusters.
@@ -270,9 +271,5 @@ impl Resources {
 }
 
 fn sort_key(resource: &ResourceInfo) -> (&str, &str, &str) {
-    (
-        &resource.gvk.group,
-        &resource.gvk.version,
-        &resource.plural,
-    )
+    (&resource.gvk.group, &resource.gvk.version, &resource.plural)
 }

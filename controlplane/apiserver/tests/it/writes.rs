@@ -1,5 +1,8 @@
 //! CREATE and UPDATE.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ecp_apiserver::Config;
 use serde_json::{Value, json};
 
 use crate::api::{Api, CRDS, FOOS, MAPS, config_map, foo, foo_crd, rv, with_foos};
@@ -389,4 +392,66 @@ async fn both_event_apis_show_one_event() {
         .expect(200);
     assert_eq!(core["items"][0]["message"], "hi");
     assert_eq!(core["items"][0]["apiVersion"], "v1");
+}
+
+#[tokio::test]
+async fn unknown_fields_of_built_ins_and_metadata_are_reported() {
+    let api = Api::start().await;
+    let mut body = config_map("a");
+    body["odd"] = 1.into();
+    body["metadata"]["labls"] = json!({});
+    let answer = api
+        .post(&format!("{MAPS}?fieldValidation=Strict"), body.clone())
+        .await;
+    assert_eq!(answer.code, 400);
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(
+        message.contains(r#"unknown field "metadata.labls", unknown field "odd""#),
+        "{message}"
+    );
+    let made = api.post(MAPS, body).await.expect(201);
+    assert_eq!(
+        (made.get("odd"), made["metadata"].get("labls")),
+        (None, None)
+    );
+    let mut body = config_map("b");
+    body["data"] = json!({"k": 3});
+    assert_eq!(api.post(MAPS, body).await.code, 422);
+    let mut body = config_map("c");
+    body["data"] = json!(null);
+    body["metadata"]["creationTimestamp"] = json!(null);
+    api.post(MAPS, body).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_panic_costs_one_request() {
+    let api = Api::with(Config {
+        clock: || {
+            static CALLS: AtomicUsize = AtomicUsize::new(0);
+            assert!(CALLS.fetch_add(1, Ordering::Relaxed) != 2, "planted");
+            "2026-01-01T00:00:00Z".parse().unwrap()
+        },
+        ..Config::default()
+    })
+    .await;
+    // The two default namespaces took the first two times.
+    let answer = api.post(MAPS, config_map("a")).await;
+    assert_eq!((answer.code, answer.reason()), (500, "InternalError"));
+    assert!(!answer.body.to_string().contains("planted"));
+    api.post(MAPS, config_map("a")).await.expect(201);
+}
+
+#[tokio::test]
+async fn more_than_the_limits_is_told_to_come_back() {
+    let api = Api::with(Config {
+        watches_max: 1,
+        ..Config::default()
+    })
+    .await;
+    let watch = api.watch(&format!("{MAPS}?watch=true")).await;
+    let answer = api.get(&format!("{MAPS}?watch=true")).await;
+    assert_eq!((answer.code, answer.reason()), (429, "TooManyRequests"));
+    assert_eq!(answer.headers["retry-after"], "1");
+    drop(watch);
+    api.watch(&format!("{MAPS}?watch=true")).await;
 }

@@ -1,0 +1,58 @@
+//! Schemas of built-in kinds, from the table that OpenAPI documents are made of.
+
+use ecp_meta::gvk::GroupVersionKind;
+use ecp_schema::Structural;
+use serde_json::{Map, Value};
+
+use crate::openapi::kinds::{TYPES, Type};
+
+/// The schema of a built-in kind, for finding unknown fields, checking types and merging.
+pub(super) fn structural(gvk: &GroupVersionKind) -> Option<Structural> {
+    let ty = TYPES.values().find(|ty| ty.gvk.as_ref() == Some(gvk))?;
+    let mut schema = inline(&ty.schema());
+    // Object metadata has its own rules.
+    if let Some(metadata) = schema.pointer_mut("/properties/metadata") {
+        *metadata = serde_json::json!({"type": "object"});
+    }
+    match Structural::compile(&schema) {
+        Ok(structural) => Some(structural),
+        Err(errors) => {
+            tracing::error!(%gvk, ?errors, "schema of a built-in kind is not structural");
+            None
+        }
+    }
+}
+
+/// The schema with its references replaced by what they refer to. The kinds that use this are not
+/// recursive.
+fn inline(schema: &Value) -> Value {
+    let Some(map) = schema.as_object() else {
+        return schema.clone();
+    };
+    let named = map
+        .get("allOf")
+        .and_then(|all| all.get(0)?.get("$ref")?.as_str()?.rsplit('/').next())
+        .or_else(|| map.get("$ref")?.as_str()?.rsplit('/').next());
+    if let Some(ty) = named.and_then(|name| TYPES.get(name)) {
+        return inline(&Type::schema(ty));
+    }
+    let mut out = Map::new();
+    for (key, value) in map {
+        let value = match key.as_str() {
+            "description" | "x-kubernetes-group-version-kind" => continue,
+            "x-kubernetes-patch-strategy" | "x-kubernetes-patch-merge-key" => continue,
+            // Checked by the rules of the kind, which do not repeat what may be secret.
+            "format" if value == "byte" => continue,
+            "properties" => value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, schema)| (name.clone(), inline(schema)))
+                .collect(),
+            "items" | "additionalProperties" => inline(value),
+            _ => value.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    Value::Object(out)
+}
