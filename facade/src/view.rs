@@ -343,15 +343,16 @@ fn on_top(entry: &Entry) -> Option<Condition<'_>> {
     if entry.seen() && newest.is_some() {
         return None;
     }
-    let was_active =
-        history(entry).any(|h| h.get("state").and_then(Value::as_str) == Some("active"));
+    // The entry that the function will add, so that what is shown only ever grows.
+    let was_active = history(entry)
+        .filter_map(|h| h.get("state")?.as_str())
+        .any(|state| matches!(state, "active" | "updating"));
     match newest {
         None => at("pending", changed_at(entry)),
-        Some("pending" | "creating") => None,
-        // More than one change may be waiting; the function adds one entry for them all.
-        Some("updating") => None,
-        Some(_) if was_active => at("updating", changed_at(entry)),
-        Some(_) => at("creating", changed_at(entry)),
+        // Nothing of the intent has been acted on, or a change is under way already.
+        Some("pending" | "updating" | "deleting") => None,
+        Some("error") if !was_active => at("creating", changed_at(entry)),
+        Some(_) => at("updating", changed_at(entry)),
     }
 }
 

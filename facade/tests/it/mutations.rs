@@ -1,0 +1,219 @@
+//! Random damage to valid requests: never a server error, never an invalid object stored.
+
+use axum::body::Body;
+use http::Method;
+use kube::api::ListParams;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use crate::world::{DISKS, IMAGES, WORKSPACE, World, disk};
+
+/// Damaged requests per run.
+const CASES: u32 = 400;
+
+/// Any JSON, a few levels deep.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!("x".repeat(2000))),
+        Just(json!(1e300)),
+        Just(json!(u64::MAX)),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(any_key(), inner, 0..4)
+                .prop_map(|m| Value::Object(m.into_iter().collect())),
+        ]
+    })
+}
+
+/// Keys that mean something somewhere, or anything.
+fn any_key() -> impl Strategy<Value = String> {
+    let known = [
+        "labels",
+        "annotations",
+        "extensions",
+        "metadata",
+        "spec",
+        "status",
+        "sizeGB",
+        "skuRef",
+        "resource",
+        "region",
+        "name",
+        "commonData",
+        "crossplane",
+        "resourceRef",
+        "claimRef",
+        "cpuArchitecture",
+        "boot",
+        "blockStorageRef",
+        "sourceImageRef",
+        "managedFields",
+        "finalizers",
+        "__proto__",
+        "a.b",
+        "a/b~c",
+        "",
+    ];
+    prop_oneof![
+        4 => proptest::sample::select(known.to_vec()).prop_map(Into::into),
+        1 => ".{0,8}",
+    ]
+}
+
+/// One change of a document.
+#[derive(Clone, Debug)]
+enum Damage {
+    /// A member, found by walking the document by these numbers, becomes another value.
+    Replace(Vec<u8>, Value),
+    /// A member is added to an object found the same way.
+    Add(Vec<u8>, String, Value),
+    /// The text loses or changes a byte.
+    Byte(usize, Option<u8>),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let walk = || proptest::collection::vec(any::<u8>(), 0..4);
+    prop_oneof![
+        4 => (walk(), any_json()).prop_map(|(w, v)| Damage::Replace(w, v)),
+        4 => (walk(), any_key(), any_json()).prop_map(|(w, k, v)| Damage::Add(w, k, v)),
+        1 => (any::<usize>(), any::<Option<u8>>()).prop_map(|(i, b)| Damage::Byte(i, b)),
+    ]
+}
+
+fn reach<'a>(mut value: &'a mut Value, walk: &[u8]) -> &'a mut Value {
+    for step in walk {
+        let step = usize::from(*step);
+        let len = match &*value {
+            Value::Object(map) => map.len(),
+            Value::Array(items) => items.len(),
+            _ => 0,
+        };
+        if len == 0 {
+            return value;
+        }
+        value = match value {
+            Value::Object(map) => map.values_mut().nth(step % len).expect("within"),
+            Value::Array(items) => &mut items[step % len],
+            _ => unreachable!("has members"),
+        };
+    }
+    value
+}
+
+fn damaged(mut body: Value, all: &[Damage]) -> Vec<u8> {
+    for one in all {
+        match one {
+            Damage::Replace(walk, value) => *reach(&mut body, walk) = value.clone(),
+            Damage::Add(walk, key, value) => {
+                if let Value::Object(map) = reach(&mut body, walk) {
+                    map.insert(key.clone(), value.clone());
+                }
+            }
+            Damage::Byte(..) => {}
+        }
+    }
+    let mut bytes = body.to_string().into_bytes();
+    for one in all {
+        if let Damage::Byte(at, byte) = one
+            && !bytes.is_empty()
+        {
+            let at = at % bytes.len();
+            match byte {
+                Some(byte) => bytes[at] = *byte,
+                None => {
+                    bytes.remove(at);
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn valid(which: usize) -> (String, &'static str, Value) {
+    match which {
+        0 => (format!("{DISKS}/m"), "BlockStorage", disk(5)),
+        1 => {
+            let resource = "seca.storage/v1/tenants/acme/workspaces/prod/block-storages/base";
+            let spec = json!({
+                "cpuArchitecture": "arm64", "boot": "BIOS", "initializer": "none",
+                "blockStorageRef": {"resource": resource},
+            });
+            (format!("{IMAGES}/m"), "Image", json!({"spec": spec}))
+        }
+        _ => (
+            format!("{WORKSPACE}-m"),
+            "Workspace",
+            json!({"labels": {"a": "b"}, "spec": {"free": {"x": [1]}}}),
+        ),
+    }
+}
+
+async fn check_stored(world: &World, kind: &str) {
+    let info = ecp_xrds::by_kind(kind).expect("kind");
+    for object in world
+        .objects(kind)
+        .list(&ListParams::default())
+        .await
+        .expect("list")
+    {
+        let object = serde_json::to_value(&object).expect("JSON");
+        let errors = ecp_xrds::validate(info, &object["spec"]);
+        assert!(errors.is_empty(), "{kind} stored with {errors:?}: {object}");
+        assert!(object["spec"].get("crossplane").is_none(), "{object}");
+        assert_eq!(object["spec"]["region"], "region-1", "{object}");
+        assert!(object["metadata"].get("finalizers").is_none(), "{object}");
+    }
+}
+
+#[test]
+fn damaged_requests_are_accepted_or_refused_and_never_break_anything() {
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let world = runtime.block_on(World::with_workspace());
+    runtime
+        .block_on(world.put(&format!("{DISKS}/base"), disk(1)))
+        .ok(201);
+    let mut runner = TestRunner::new(Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let case = (0_usize..3, proptest::collection::vec(damage(), 1..4));
+    let outcome = runner.run(&case, |(which, all)| {
+        let (path, kind, body) = valid(which);
+        let bytes = damaged(body, &all);
+        let shown = String::from_utf8_lossy(&bytes).into_owned();
+        runtime.block_on(async {
+            let headers = [("prefer", "respond-async")];
+            let answer = world
+                .call(Method::PUT, &path, &headers, Body::from(bytes))
+                .await;
+            let status = answer.status.as_u16();
+            prop_assert!(
+                matches!(status, 200 | 201 | 400 | 412),
+                "{status} for {shown}: {:?}",
+                String::from_utf8_lossy(&answer.bytes)
+            );
+            if status >= 400 {
+                answer.problem(status);
+            }
+            check_stored(&world, kind).await;
+            if status < 300 {
+                let got = world.get(&path).await.ok(200);
+                prop_assert!(got["spec"].is_object(), "{}", got);
+                world.delete(&path).await.ok(202);
+            }
+            Ok(())
+        })
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}

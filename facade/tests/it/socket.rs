@@ -1,0 +1,123 @@
+//! The facade on a real socket: drain, loopback, an unreachable control plane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ecp_facade::{Access, Config, Facade, StartError, StaticTokens};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::player::Mood;
+use crate::world::{DISKS, SKUS, TOKEN, World, disk};
+
+type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Empty<bytes::Bytes>>;
+
+fn http() -> Http {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+async fn get(http: &Http, url: String) -> (u16, String) {
+    let request = http::Request::get(url)
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .body(Empty::new())
+        .expect("request");
+    let response = http.request(request).await.expect("answer");
+    let status = response.status().as_u16();
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .expect("body")
+        .to_bytes();
+    (status, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_requests_end_before_the_server_does() {
+    let world = World::with_workspace().await;
+    world.mood(Mood::Idle);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let address = listener.local_addr().expect("address");
+    let facade = world.facade.clone();
+    let server = tokio::spawn(async move { facade.serve(listener).await });
+    let (status, _) = get(&http(), format!("http://{address}{SKUS}")).await;
+    assert_eq!(status, 200);
+
+    let slow = tokio::spawn(async move {
+        let client: Client<_, String> = Client::builder(TokioExecutor::new()).build_http();
+        let request = http::Request::put(format!("http://{address}{DISKS}/d"))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .body(disk(1).to_string())
+            .expect("request");
+        client.request(request).await.expect("answer").status()
+    });
+    world
+        .eventually(&format!("{DISKS}/d"), |a| a.status == 200)
+        .await;
+    world.shutdown.cancel();
+    let ready = world.get("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(!slow.is_finished());
+    // The player ended with the shutdown; the control plane still answers.
+    let object = world
+        .objects("BlockStorage")
+        .get("d")
+        .await
+        .expect("object");
+    let digest = ecp_xrds::intent_digest(&serde_json::to_value(&object).expect("JSON"));
+    let status = json!({"status": {
+        "state": "active",
+        "history": [{"state": "active", "lastTransitionAt": "2030-01-01T00:00:00Z"}],
+        "intent": {"digest": digest, "revision": 1, "lastModifiedAt": "2030-01-01T00:00:00Z"},
+    }});
+    world
+        .objects("BlockStorage")
+        .patch_status("d", &Default::default(), &kube::api::Patch::Merge(status))
+        .await
+        .expect("status");
+    assert_eq!(slow.await.expect("task"), 201);
+    tokio::time::timeout(Duration::from_secs(20), server)
+        .await
+        .expect("in time")
+        .expect("task")
+        .expect("served");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_authentication_only_loopback_is_served() {
+    let world = World::with(|config| config.access = Access::InsecureDev).await;
+    let listener = TcpListener::bind("0.0.0.0:0").await.expect("listener");
+    let error = world.facade.serve(listener).await.expect_err("refused");
+    assert!(matches!(error, StartError::NotLoopback(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreachable_control_plane_is_503_and_nothing_leaks() {
+    // A port that nobody listens on.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let address = listener.local_addr().expect("address");
+    drop(listener);
+    let config = kube::Config::new(format!("http://{address}").parse().expect("URI"));
+    let client = kube::Client::try_from(config).expect("client");
+    let access = Access::Tokens(Arc::new(StaticTokens::admin(TOKEN)));
+    let config = Config::new(client, "r", "http://facade.test", access);
+    let shutdown = CancellationToken::new();
+    let facade = Facade::start(config, shutdown.clone()).expect("facade");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let front = listener.local_addr().expect("address");
+    tokio::spawn(async move { facade.serve(listener).await });
+    let client = http();
+    for path in [SKUS, DISKS] {
+        let (status, body) = get(&client, format!("http://{front}{path}")).await;
+        assert_eq!(status, 503, "{body}");
+        assert!(!body.contains(&address.port().to_string()), "{body}");
+    }
+    assert_eq!(get(&client, format!("http://{front}/readyz")).await.0, 503);
+    assert_eq!(get(&client, format!("http://{front}/healthz")).await.0, 200);
+    shutdown.cancel();
+}

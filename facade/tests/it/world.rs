@@ -1,0 +1,305 @@
+//! A facade over a control plane in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use ecp_apiserver::{ApiServer, Identity};
+use ecp_facade::{Access, Config, Facade, StaticTokens};
+use ecp_store::MemoryStore;
+use ecp_xr::crd::composite_crd;
+use ecp_xr::xrd::Xrd;
+use ecp_xrds::Flavour;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use crate::player::{self, Mood};
+
+pub(crate) const TOKEN: &str = "admin-token";
+pub(crate) const WORKSPACE: &str = "/providers/seca.workspace/v1/tenants/acme/workspaces/prod";
+pub(crate) const DISKS: &str =
+    "/providers/seca.storage/v1/tenants/acme/workspaces/prod/block-storages";
+pub(crate) const IMAGES: &str = "/providers/seca.storage/v1/tenants/acme/images";
+pub(crate) const SKUS: &str = "/providers/seca.storage/v1/tenants/acme/skus";
+
+/// Longest wait for anything that should happen soon.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A facade, its control plane, and the part behind it that the test plays.
+pub(crate) struct World {
+    pub(crate) client: Client,
+    pub(crate) facade: Facade,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) server: Arc<ApiServer>,
+    router: axum::Router,
+    mood: watch::Sender<Mood>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// An answer of the facade.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: bytes::Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|e| panic!("{e}: {:?}", String::from_utf8_lossy(&self.bytes)))
+    }
+
+    /// The body of an answer that must have this status.
+    pub(crate) fn ok(&self, status: u16) -> Value {
+        assert_eq!(
+            self.status,
+            status,
+            "{:?}",
+            String::from_utf8_lossy(&self.bytes)
+        );
+        if self.bytes.is_empty() {
+            Value::Null
+        } else {
+            self.json()
+        }
+    }
+
+    /// The pointers of a problem that must have this status.
+    pub(crate) fn problem(&self, status: u16) -> Vec<String> {
+        let body = self.ok(status);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(body["status"], status);
+        for member in ["type", "title", "detail", "instance"] {
+            assert!(body[member].is_string(), "{member}: {body}");
+        }
+        let sources = body["sources"].as_array().expect("sources");
+        sources
+            .iter()
+            .map(|s| s["pointer"].as_str().expect("pointer").to_owned())
+            .collect()
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A world whose facade is set up by `change`.
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let server = ApiServer::new(Arc::new(MemoryStore::new()), Default::default())
+            .await
+            .expect("API server");
+        let client = Client::new(server.service(Identity::admin()), "default");
+        install_crds(&client).await;
+        install_catalogue(&client).await;
+        let shutdown = CancellationToken::new();
+        let tokens = StaticTokens::admin(TOKEN).with(
+            "plain",
+            ecp_facade::Identity {
+                subject: "bob".into(),
+                admin: false,
+            },
+        );
+        let mut config = Config::new(
+            client.clone(),
+            "region-1",
+            "http://facade.test/",
+            Access::Tokens(Arc::new(tokens)),
+        );
+        config.settle = SOON;
+        change(&mut config);
+        let facade = Facade::start(config, shutdown.clone()).expect("facade");
+        tokio::time::timeout(SOON, facade.ready())
+            .await
+            .expect("ready in time");
+        let (mood, moods) = watch::channel(Mood::Willing);
+        player::play(client.clone(), moods, shutdown.clone());
+        Self {
+            router: facade.router(),
+            client,
+            facade,
+            shutdown,
+            server,
+            mood,
+        }
+    }
+
+    /// A world with a workspace.
+    pub(crate) async fn with_workspace() -> Self {
+        let world = Self::new().await;
+        world.put(WORKSPACE, json!({})).await.ok(201);
+        world
+    }
+
+    pub(crate) fn mood(&self, mood: Mood) {
+        self.mood.send_replace(mood);
+    }
+
+    pub(crate) async fn request(&self, request: Request<Body>) -> Answer {
+        let response = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("infallible");
+        let (parts, body) = response.into_parts();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            bytes: body.collect().await.expect("body").to_bytes(),
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {TOKEN}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.request(request.body(body.into()).expect("request"))
+            .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, &[], Body::empty()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.put_with(path, &[], body).await
+    }
+
+    pub(crate) async fn put_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
+        self.call(Method::PUT, path, headers, body.to_string())
+            .await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call(Method::DELETE, path, &[], Body::empty()).await
+    }
+
+    /// The objects of a kind in the namespace of the workspace (or tenant).
+    pub(crate) fn objects(&self, kind: &str) -> Api<DynamicObject> {
+        let info = ecp_xrds::by_kind(kind).expect("kind");
+        let namespace = match info.scope {
+            ecp_xrds::Scope::Tenant => ecp_meta::names::tenant_namespace("acme"),
+            _ => ecp_meta::names::workspace_namespace("acme", "prod"),
+        };
+        player::inside(&self.client, info, &namespace)
+    }
+
+    /// Merges a patch into an object behind the facade's back.
+    pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
+        self.objects(kind)
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("patched");
+    }
+
+    /// Reads a path until its answer is as wanted.
+    pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let reading = async {
+            loop {
+                let answer = self.get(path).await;
+                if wanted(&answer) {
+                    return answer;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(SOON, reading).await.expect("in time")
+    }
+}
+
+/// A valid block storage.
+pub(crate) fn disk(size_gb: i64) -> Value {
+    json!({"spec": {"sizeGB": size_gb, "skuRef": {"resource": "skus/RD500"}}})
+}
+
+/// The states of a document's conditions, newest first.
+pub(crate) fn states(document: &Value) -> Vec<&str> {
+    document["status"]["conditions"]
+        .as_array()
+        .expect("conditions")
+        .iter()
+        .filter_map(|c| c["state"].as_str())
+        .collect()
+}
+
+async fn install_crds(client: &Client) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for xrd in ecp_xrds::xrds(Flavour::V2) {
+        let mut crd = composite_crd(&Xrd::parse(&xrd).expect("XRD")).expect("CRD");
+        // The XRD itself is not installed, so nothing can own the CRD.
+        ecp_meta::object::metadata_mut(&mut crd).remove("ownerReferences");
+        let crd = serde_json::from_value(crd).expect("typed CRD");
+        crds.create(&PostParams::default(), &crd)
+            .await
+            .expect("created");
+    }
+}
+
+async fn install_catalogue(client: &Client) {
+    let create = async |kind: &str, object: Value| {
+        let info = ecp_xrds::by_kind(kind).expect("kind");
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &player::resource(info));
+        let object = serde_json::from_value(object).expect("object");
+        api.create(&PostParams::default(), &object)
+            .await
+            .expect("created");
+    };
+    let provider = |name: &str| json!({"name": name, "version": "v1", "url": "http://set.later"});
+    create(
+        "Region",
+        json!({
+            "apiVersion": "v1.secapi.cloud/v1", "kind": "Region",
+            "metadata": {"name": "region-1"},
+            "spec": {
+                "availableZones": ["zone-a"],
+                "providers": [provider("seca.workspace"), provider("seca.storage")],
+                "cloud": {"name": "dummy", "location": "here"},
+            },
+        }),
+    )
+    .await;
+    for (name, tier) in [("RD500", "RD500"), ("RD100", "D2XS")] {
+        create(
+            "StorageSKU",
+            json!({
+                "apiVersion": "storage.v1.secapi.cloud/v1", "kind": "StorageSKU",
+                "metadata": {"name": name.to_lowercase()},
+                "spec": {
+                    "name": name, "iops": 500, "minVolumeSize": 50, "type": "remote-durable",
+                    "commonData": {"labels": {"Tier": tier}},
+                },
+            }),
+        )
+        .await;
+    }
+}
