@@ -39,6 +39,17 @@ struct Options {
     /// Objects in the store for the second start.
     #[arg(long, default_value_t = 100_000)]
     objects: usize,
+    /// A kube-apiserver to measure in the same run, as the reference of the API server's rows.
+    #[arg(long, env = "ECP_BENCH_KUBE_APISERVER", value_name = "URL")]
+    kube_apiserver: Option<String>,
+    /// Its administrator's bearer token.
+    #[arg(
+        long,
+        env = "ECP_BENCH_KUBE_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    kube_token: Option<String>,
 }
 
 #[tokio::main]

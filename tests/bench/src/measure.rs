@@ -184,62 +184,146 @@ fn next_shows_ready(buffer: &mut Vec<u8>, name: &str) -> anyhow::Result<bool> {
     Ok(false)
 }
 
+/// A Kubernetes API and a client that may do everything there.
+#[derive(Clone)]
+struct Target {
+    http: reqwest::Client,
+    url: String,
+}
+
+/// Rates of one Kubernetes API, and two of its answers.
+struct Rates {
+    get: Load,
+    list: Load,
+    create: Load,
+    one: Bytes,
+    hundred: Bytes,
+}
+
 /// GET, LIST of 100 and CREATE of a custom resource that nothing reconciles.
 async fn api(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<Row>> {
+    let ours = Target {
+        http: plane.http.clone(),
+        url: plane.api.clone(),
+    };
+    let rates = api_rates(&ours, options).await?;
+    let kube = match (&options.kube_apiserver, &options.kube_token) {
+        (Some(url), Some(token)) => {
+            let mut headers = reqwest::header::HeaderMap::new();
+            headers.insert("authorization", format!("Bearer {token}").parse()?);
+            // A reference on loopback, with a certificate of its own making.
+            let http = reqwest::Client::builder()
+                .no_proxy()
+                .http1_only()
+                .tls_danger_accept_invalid_certs(true)
+                .default_headers(headers)
+                .build()?;
+            Some(
+                api_rates(
+                    &Target {
+                        http,
+                        url: url.clone(),
+                    },
+                    options,
+                )
+                .await?,
+            )
+        }
+        _ => None,
+    };
+    let bare_one = bare(options, rates.one.clone()).await?;
+    let bare_list = bare(options, rates.hundred.clone()).await?;
+    let kube = kube.as_ref();
+    Ok(vec![
+        Row::rate(
+            "API server GET of a custom resource (TLS)",
+            &rates.get,
+            &bare_one,
+            kube.map(|k| &k.get),
+        ),
+        Row::rate(
+            "API server LIST of 100 (TLS)",
+            &rates.list,
+            &bare_list,
+            kube.map(|k| &k.list),
+        ),
+        Row::rate(
+            "API server CREATE, durable (TLS)",
+            &rates.create,
+            &bare_one,
+            kube.map(|k| &k.create),
+        ),
+    ])
+}
+
+async fn api_rates(target: &Target, options: &Options) -> anyhow::Result<Rates> {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": { "name": "widgets.bench.example.org" },
         "spec": {
             "group": "bench.example.org", "scope": "Namespaced",
-            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "properties": { "spec": { "type": "object", "properties": {
-                    "size": { "type": "integer", "minimum": 1 },
-                    "text": { "type": "string", "maxLength": 1000 },
-                    "tags": { "type": "object", "additionalProperties": { "type": "string" } } } } } } } }],
+            "names": {
+                "plural": "widgets", "singular": "widget",
+                "kind": "Widget", "listKind": "WidgetList",
+            },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {
+                    "type": "object", "properties": { "spec": { "type": "object", "properties": {
+                        "size": { "type": "integer", "minimum": 1 },
+                        "text": { "type": "string", "maxLength": 1000 },
+                        "tags": {
+                            "type": "object", "additionalProperties": { "type": "string" },
+                        },
+                    } } },
+                },
+            } }],
         },
     });
     let crds = format!(
         "{}/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        plane.api
+        target.url
     );
-    send(plane.http.post(crds).json(&crd)).await?;
+    send(target.http.post(crds).json(&crd)).await?;
     let url = format!(
         "{}/apis/bench.example.org/v1/namespaces/default/widgets",
-        plane.api
+        target.url
     );
-    for i in 0..100 {
-        send(plane.http.post(&url).json(&widget(&format!("w-{i:03}")))).await?;
+    let started = Instant::now();
+    while send(target.http.get(&url)).await.is_err() {
+        ensure!(started.elapsed() < DEADLINE, "{url} is not served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let one = send(plane.http.get(format!("{url}/w-050"))).await?;
-    let list = send(plane.http.get(format!("{url}?limit=100"))).await?;
-    let bare_one = bare(options, one).await?;
-    let bare_list = bare(options, list).await?;
+    for i in 0..100 {
+        send(target.http.post(&url).json(&widget(&format!("w-{i:03}")))).await?;
+    }
+    let one = send(target.http.get(format!("{url}/w-050"))).await?;
+    let hundred = send(target.http.get(format!("{url}?limit=100"))).await?;
 
-    let (http, base) = (plane.http.clone(), url.clone());
+    let (http, base) = (target.http.clone(), url.clone());
     let get = closed_loop(options.clients, seconds(options), move |i| {
         let request = http.get(format!("{base}/w-{:03}", i % 100));
         async move { send(request).await.map(drop) }
     });
     let get = get.await?;
-    let (http, base) = (plane.http.clone(), url.clone());
+    let (http, base) = (target.http.clone(), url.clone());
     let list = closed_loop(options.clients, seconds(options), move |_| {
         let request = http.get(format!("{base}?limit=100"));
         async move { send(request).await.map(drop) }
     });
     let list = list.await?;
-    let (http, base) = (plane.http.clone(), url.clone());
+    let (http, base) = (target.http.clone(), url.clone());
     let create = closed_loop(options.clients, seconds(options), move |i| {
         let request = http.post(&base).json(&widget(&format!("new-{i}")));
         async move { send(request).await.map(drop) }
     });
-    let create = create.await?;
-    Ok(vec![
-        Row::rate("API server GET of a custom resource (TLS)", &get, &bare_one),
-        Row::rate("API server LIST of 100 (TLS)", &list, &bare_list),
-        Row::rate("API server CREATE, durable (TLS)", &create, &bare_one),
-    ])
+    Ok(Rates {
+        get,
+        list,
+        create: create.await?,
+        one,
+        hundred,
+    })
 }
 
 fn widget(name: &str) -> Value {
@@ -275,8 +359,8 @@ async fn facade(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<R
     });
     let list = list.await?;
     let mut rows = vec![
-        Row::rate("facade GET", &get, &bare_one),
-        Row::rate("facade LIST of 100", &list, &bare_list),
+        Row::rate("facade GET", &get, &bare_one, None),
+        Row::rate("facade LIST of 100", &list, &bare_list, None),
     ];
     for (what, prefer) in [
         ("facade PUT (create), `respond-async`", "respond-async"),
@@ -290,7 +374,7 @@ async fn facade(plane: &ControlPlane, options: &Options) -> anyhow::Result<Vec<R
                 .json(&json!({ "spec": volume("x")["spec"] }));
             async move { send(request).await.map(drop) }
         });
-        rows.push(Row::rate(what, &put.await?, &bare_one));
+        rows.push(Row::rate(what, &put.await?, &bare_one, None));
     }
     Ok(rows)
 }

@@ -23,23 +23,31 @@ impl Row {
         }
     }
 
-    /// A rate beside the bare server's.
-    pub(crate) fn rate(what: &str, load: &Load, bare: &Load) -> Self {
+    /// A rate beside the bare server's, and beside a kube-apiserver's where one was measured.
+    pub(crate) fn rate(what: &str, load: &Load, bare: &Load, kube: Option<&Load>) -> Self {
+        let mut reference = format!(
+            "{:.2} of a bare HTTP server ({:.0}/s)",
+            load.per_second / bare.per_second,
+            bare.per_second
+        );
+        if let Some(kube) = kube {
+            reference.push_str(&format!(
+                "; {:.1} of kube-apiserver and etcd ({})",
+                load.per_second / kube.per_second,
+                figure(kube)
+            ));
+        }
         Self {
             what: what.into(),
-            figure: format!(
-                "{:.0}/s, p50 {}, p99 {}",
-                load.per_second,
-                milliseconds(load.p50),
-                milliseconds(load.p99)
-            ),
-            reference: format!(
-                "{:.2} of a bare HTTP server ({:.0}/s)",
-                load.per_second / bare.per_second,
-                bare.per_second
-            ),
+            figure: figure(load),
+            reference,
         }
     }
+}
+
+fn figure(load: &Load) -> String {
+    let (p50, p99) = (milliseconds(load.p50), milliseconds(load.p99));
+    format!("{:.0}/s, p50 {p50}, p99 {p99}", load.per_second)
 }
 
 /// A duration as a person reads it.
