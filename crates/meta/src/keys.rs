@@ -12,6 +12,8 @@ pub const WORKSPACE_NAME: &str = "secapi.cloud/workspace-name";
 pub const KIND: &str = "secapi.cloud/kind";
 /// SECA name of that resource where it fits a label value, else its hash.
 pub const NAME: &str = "secapi.cloud/name";
+/// Region that a managed resource is in.
+pub const REGION: &str = "secapi.cloud/region";
 /// Cloud of a per-cloud Composition.
 pub const CSP: &str = "secapi.cloud/csp";
 

@@ -47,7 +47,7 @@ pub fn compose(request: Request, now: Timestamp) -> Response {
     let previous = status::read(xr.object);
     let digest = ecp_xrds::intent_digest(xr.object);
     if xr.is_deleting() {
-        keep_living(&mut response, &xr, &observed);
+        keep(&mut response, &xr, &observed);
         let next = status::advance(&previous, &digest, &Phase::Deleting, now);
         write_status(&mut response, &xr, &next, Map::new());
         return response;
@@ -105,7 +105,7 @@ fn want(
     };
     let mut verdicts = Vec::new();
     for managed in &plan.managed {
-        let verdict = managed.verdict(&place, observed.get(managed.key).copied());
+        let verdict = managed.verdict(&place, observed.get(managed.key.as_str()).copied());
         let ready = if verdict == Verdict::Settled {
             Ready::True
         } else {
@@ -119,7 +119,7 @@ fn want(
         response
             .desired
             .resources
-            .insert(managed.key.into(), resource);
+            .insert(managed.key.clone(), resource);
         verdicts.push(verdict);
     }
     if plan.waiting.is_some() {
@@ -150,10 +150,12 @@ fn phase(plan: &Plan, verdicts: &[Verdict]) -> Phase {
     }
 }
 
-/// Wants what exists to stay as it is, as far as nothing else is wanted of it.
+/// Wants what exists to stay as it is, as far as nothing else is wanted of it. What is on its way
+/// out is left alone, so that it is not made anew.
 fn keep(response: &mut Response, xr: &Xr<'_>, observed: &Observed<'_>) {
     for (key, object) in observed {
-        if response.desired.resources.contains_key(*key) {
+        let wanted = response.desired.resources.contains_key(*key);
+        if wanted || ecp_meta::object::is_deleting(object) {
             continue;
         }
         let before = managed::as_before(object, kinds::managed_kinds(), xr.managed_namespace());
@@ -166,16 +168,6 @@ fn keep(response: &mut Response, xr: &Xr<'_>, observed: &Observed<'_>) {
             response.desired.resources.insert((*key).into(), resource);
         }
     }
-}
-
-/// While the XR is being deleted: nothing is made, and what is on its way out is left alone.
-fn keep_living(response: &mut Response, xr: &Xr<'_>, observed: &Observed<'_>) {
-    let living = observed
-        .iter()
-        .filter(|(_, object)| !ecp_meta::object::is_deleting(object))
-        .map(|(key, object)| (*key, *object))
-        .collect();
-    keep(response, xr, &living);
 }
 
 /// Results become Events, so they are for what is new only.

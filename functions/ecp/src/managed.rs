@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ecp_meta::{condition, keys, object};
-use ecp_xrds::ConfigRef;
+use ecp_meta::{condition, keys, names, object};
 use serde_json::{Map, Value, json};
+
+use crate::clouds::Region;
 
 /// One kind of managed resource that a cloud's module makes.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,13 +24,13 @@ pub struct ManagedKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Managed {
     /// Its name in the composition, the same for ever.
-    pub key: &'static str,
+    pub key: String,
     /// Its kind.
     pub kind: &'static ManagedKind,
     /// `spec.forProvider`; members that are null are left out.
     pub for_provider: Value,
-    /// How it reaches its cloud; `None` for those that need no cloud.
-    pub config: Option<ConfigRef>,
+    /// The region it is in; `None` for those that need no cloud.
+    pub region: Option<Region>,
 }
 
 /// Where managed resources are and what they are labelled with.
@@ -57,7 +58,13 @@ pub enum Verdict {
 }
 
 /// The labels that the function sets.
-const OWN_LABELS: [&str; 4] = [keys::TENANT, keys::WORKSPACE, keys::KIND, keys::NAME];
+const OWN_LABELS: [&str; 5] = [
+    keys::TENANT,
+    keys::WORKSPACE,
+    keys::KIND,
+    keys::NAME,
+    keys::REGION,
+];
 
 /// The `Synced` reason of our providers for what trying again does not help. `ReconcileError`, the
 /// reason of everything else and of other providers, can mean anything.
@@ -89,11 +96,13 @@ impl Managed {
             .filter(|(_, v)| !v.is_null())
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
-        let mut spec = json!({"forProvider": for_provider});
-        if let Some(config) = &self.config {
-            spec["providerConfigRef"] = json!(config);
+        let spec = json!({"forProvider": for_provider});
+        let mut object = desired(self.kind, place, spec);
+        if let Some(region) = &self.region {
+            object["spec"]["providerConfigRef"] = json!(region.config);
+            object::set_label(&mut object, keys::REGION, &names::label_value(&region.name));
         }
-        desired(self.kind, place, spec)
+        object
     }
 
     /// What the observed object, if there is one, says.

@@ -50,8 +50,9 @@ pub trait Cloud: fmt::Debug + Sync {
     /// Every kind of managed resource it makes.
     fn managed_kinds(&self) -> &'static [ManagedKind];
 
-    /// The kind of managed resource whose external name is the cloud's id of a SECA resource;
-    /// `None` for kinds that others cannot refer to.
+    /// The kind of managed resource whose external name is the cloud's id of a SECA resource, and
+    /// which must be ready before others can use that; `None` for kinds that need not be waited
+    /// for.
     fn identity(&self, kind: &KindInfo) -> Option<&'static ManagedKind>;
 
     /// What a region needs.
@@ -60,7 +61,7 @@ pub trait Cloud: fmt::Debug + Sync {
     /// What a workspace needs in the cloud. Its namespace is not the cloud's.
     fn workspace(&self, workspace: &Workspace<'_>) -> Vec<Managed>;
 
-    /// What a storage SKU needs.
+    /// What a storage SKU needs in one of the regions it is offered in.
     fn storage_sku(&self, sku: &StorageSku<'_>) -> Vec<Managed>;
 
     /// What a block storage needs.

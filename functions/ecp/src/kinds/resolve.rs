@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ecp_meta::gvk::GroupVersionKind;
 use ecp_meta::{condition, keys, names, object};
 use ecp_xrds::reference::{self, Resolved};
-use ecp_xrds::{CloudRef, KindInfo, Reference, Scope, State, StorageSkuSpec};
+use ecp_xrds::{CloudRef, KindInfo, Reference, Scope, StorageSkuSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -15,7 +15,6 @@ use crate::limits::NAMES_LISTED_MAX;
 use crate::managed::{self, ManagedKind};
 use crate::needs::Found;
 use crate::numbers::whole;
-use crate::status;
 
 /// Whose resource it is. Both are empty for cluster-scoped kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +63,9 @@ pub(crate) fn owner(inputs: &mut Inputs<'_, '_>) -> Result<Owner, Wait> {
         Found::Missing => return Err(Wait(format!("waiting for namespace {namespace} to exist"))),
         Found::Unknown => return Err(Wait(format!("waiting to read namespace {namespace}"))),
     };
+    if object::is_deleting(found) {
+        return Err(Wait(format!("namespace {namespace} is being deleted")));
+    }
     let whole = |annotation, label| {
         object::annotation(found, annotation)
             .or_else(|| object::label(found, label))
@@ -98,8 +100,32 @@ pub(crate) fn typed<T: DeserializeOwned>(object: &Value, what: &str) -> Result<T
     serde_json::from_value(spec).map_err(|e| Wait(format!("{what} cannot be read: {e}")))
 }
 
+/// A region, and the cloud it is in.
+pub(crate) type Placed = (Region, &'static dyn Cloud);
+
+/// The regions that a catalogue entry is offered in: that of `spec.region`, else all of them.
+pub(crate) fn regions(inputs: &mut Inputs<'_, '_>) -> Result<Vec<Result<Placed, Wait>>, Wait> {
+    if inputs.xr.spec_str("region").is_some() {
+        return Ok(vec![region(inputs)]);
+    }
+    let mut all = all_regions(inputs)?;
+    if all.is_empty() {
+        return Err(Wait("waiting for a region to exist".into()));
+    }
+    all.sort_by_key(|region| ecp_xrds::seca_name(region));
+    let pinned = inputs.pinned;
+    Ok(all.into_iter().map(|r| region_of(r, pinned)).collect())
+}
+
+fn all_regions<'a>(inputs: &mut Inputs<'a, '_>) -> Result<Vec<&'a Value>, Wait> {
+    inputs
+        .needs
+        .by_labels("regions", &kind("Region")?.gvk(), BTreeMap::new())
+        .ok_or_else(|| Wait("waiting to read the regions".into()))
+}
+
 /// The region of the XR: that of `spec.region`, else the only one.
-pub(crate) fn region(inputs: &mut Inputs<'_, '_>) -> Result<(Region, &'static dyn Cloud), Wait> {
+pub(crate) fn region(inputs: &mut Inputs<'_, '_>) -> Result<Placed, Wait> {
     let info = kind("Region")?;
     let found = match inputs.xr.spec_str("region") {
         Some(name) => match inputs.needs.by_name(
@@ -112,17 +138,13 @@ pub(crate) fn region(inputs: &mut Inputs<'_, '_>) -> Result<(Region, &'static dy
             Found::Missing => return Err(Wait(format!("region {name} does not exist"))),
             Found::Unknown => return Err(Wait(format!("waiting to read region {name}"))),
         },
-        None => only_region(inputs, info)?,
+        None => only_region(inputs)?,
     };
     region_of(found, inputs.pinned)
 }
 
-fn only_region<'a>(inputs: &mut Inputs<'a, '_>, info: &KindInfo) -> Result<&'a Value, Wait> {
-    let all = inputs
-        .needs
-        .by_labels("regions", &info.gvk(), BTreeMap::new())
-        .ok_or_else(|| Wait("waiting to read the regions".into()))?;
-    match all.as_slice() {
+fn only_region<'a>(inputs: &mut Inputs<'a, '_>) -> Result<&'a Value, Wait> {
+    match all_regions(inputs)?.as_slice() {
         [only] => Ok(only),
         [] => Err(Wait("waiting for a region to exist".into())),
         several => {
@@ -143,10 +165,7 @@ fn only_region<'a>(inputs: &mut Inputs<'a, '_>, info: &KindInfo) -> Result<&'a V
 }
 
 /// What a Region object says.
-pub(crate) fn region_of(
-    found: &Value,
-    pinned: Option<&str>,
-) -> Result<(Region, &'static dyn Cloud), Wait> {
+pub(crate) fn region_of(found: &Value, pinned: Option<&str>) -> Result<Placed, Wait> {
     #[derive(serde::Deserialize)]
     struct Spec {
         cloud: CloudRef,
@@ -177,22 +196,22 @@ pub(crate) fn region_of(
     Ok((region, cloud))
 }
 
-/// A storage SKU that is offered in a region: its SECA name and spec. What is made already needs
-/// the SKU no longer to be active.
+/// A storage SKU that is offered in a region.
 pub(crate) fn storage_sku(
     inputs: &mut Inputs<'_, '_>,
     reference: &Reference,
     region: Option<&Region>,
-) -> Result<(String, StorageSkuSpec), Wait> {
+) -> Result<(Resolved, StorageSkuSpec), Wait> {
     let info = kind("StorageSKU")?;
     // Every tenant sees the same SKUs, so it does not matter whose they are said to be.
-    let Resolved { name, .. } = resolve(reference, info, &Owner::default(), "spec.skuRef")?;
-    let object_name = ecp_xrds::object_name(info, &name);
+    let sku = resolve(reference, info, &Owner::default(), "spec.skuRef")?;
+    let name = &sku.name;
+    let object_name = ecp_xrds::object_name(info, name);
     let found = match inputs
         .needs
         .by_name("storage-sku", &info.gvk(), None, &object_name)
     {
-        Found::Object(found) if ecp_xrds::seca_name(found) == name => found,
+        Found::Object(found) if ecp_xrds::seca_name(found) == *name => found,
         Found::Object(_) | Found::Missing => {
             return Err(Wait(format!("storage SKU {name} does not exist")));
         }
@@ -207,12 +226,8 @@ pub(crate) fn storage_sku(
             region.name
         )));
     }
-    let active = status::read(found).state == Some(State::Active);
-    if !active && inputs.observed.is_empty() {
-        return Err(Wait(format!("waiting for storage SKU {name} to be active")));
-    }
     let spec = typed(found, &format!("storage SKU {name}"))?;
-    Ok((name, spec))
+    Ok((sku, spec))
 }
 
 /// What a reference in a field of the XR means.
@@ -233,15 +248,15 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// The cloud's id of another SECA resource of the tenant: the external name of its managed
-/// resource, once that is ready.
+/// The cloud's id of another SECA resource: the external name of its managed resource, once that
+/// is ready.
 ///
 /// The id in use is noted on the managed resources of the plan. So a resource that exists keeps
 /// it when what it was made from is gone or not ready, until it refers to something else.
 pub(crate) fn cloud_id(
     inputs: &mut Inputs<'_, '_>,
     plan: &mut Plan,
-    cloud: &'static dyn Cloud,
+    (region, cloud): (&Region, &'static dyn Cloud),
     target: &Resolved,
 ) -> Result<String, Wait> {
     let info = target.kind;
@@ -249,12 +264,17 @@ pub(crate) fn cloud_id(
     let Some(kind) = cloud.identity(info) else {
         return Err(Wait(format!("cloud {} has no {noun}", cloud.name())));
     };
-    let wanted = labels(
-        info,
-        Some(&target.tenant),
-        target.workspace.as_deref(),
-        name,
-    );
+    let wanted = match info.scope {
+        Scope::Cluster => {
+            let mut wanted = labels(info, None, None, name);
+            wanted.insert(keys::REGION.into(), names::label_value(&region.name));
+            wanted
+        }
+        Scope::Tenant | Scope::Workspace | Scope::Network => {
+            let workspace = target.workspace.as_deref();
+            labels(info, Some(&target.tenant), workspace, name)
+        }
+    };
     let key = format!("{}-managed", info.seca_kind);
     let found = inputs.needs.by_labels(&key, &kind.gvk(), wanted);
     let ready = found.as_deref().and_then(|all| ready_id(all, kind));
@@ -287,14 +307,15 @@ fn ready_id<'a>(all: &[&'a Value], kind: &ManagedKind) -> Option<&'a str> {
 /// Whether a resource without managed resource is missing or only not that far.
 fn explain_missing(inputs: &mut Inputs<'_, '_>, target: &Resolved) -> Wait {
     let (noun, name) = (target.kind.noun, &target.name);
-    let namespace = match &target.workspace {
-        Some(workspace) => names::workspace_namespace(&target.tenant, workspace),
-        None => names::tenant_namespace(&target.tenant),
+    let namespace = match (target.kind.scope, &target.workspace) {
+        (Scope::Cluster, _) => None,
+        (_, Some(workspace)) => Some(names::workspace_namespace(&target.tenant, workspace)),
+        (_, None) => Some(names::tenant_namespace(&target.tenant)),
     };
     let found = inputs.needs.by_name(
         target.kind.seca_kind,
         &target.kind.gvk(),
-        Some(&namespace),
+        namespace.as_deref(),
         &ecp_xrds::object_name(target.kind, name),
     );
     Wait(match found {

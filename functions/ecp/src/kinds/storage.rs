@@ -23,26 +23,32 @@ pub(super) fn block_storage(
     let (region, cloud) = region?;
     plan.cloud = Some(cloud);
     let workspace = workspace_of(owner)?;
-    let workspace = resolve::cloud_id(inputs, plan, cloud, &workspace);
+    let workspace = resolve::cloud_id(inputs, plan, (&region, cloud), &workspace);
     let source_image = spec.source_image_ref.as_ref().map(|reference| {
         let image = resolve::kind("Image")?;
         let image = resolve::resolve(reference, image, owner, "spec.sourceImageRef")?;
-        resolve::cloud_id(inputs, plan, cloud, &image)
+        resolve::cloud_id(inputs, plan, (&region, cloud), &image)
     });
-    let (sku_name, sku) = sku?;
+    let (mut sku, sku_spec) = sku?;
+    sku.tenant.clone_from(&owner.tenant);
+    let known = cloud
+        .identity(sku.kind)
+        .map(|_| resolve::cloud_id(inputs, plan, (&region, cloud), &sku));
+    let (workspace, source_image) = (workspace?, source_image.transpose()?);
+    known.transpose()?;
     plan.managed = cloud.block_storage(&clouds::BlockStorage {
         region: &region,
         name: inputs.xr.name,
-        workspace: workspace?,
+        workspace,
         size_gb: spec.size_gb,
         sku: clouds::StorageSku {
             region: &region,
-            name: &sku_name,
-            kind: sku.kind,
-            iops: sku.iops,
-            min_volume_size_gb: sku.min_volume_size,
+            name: &sku.name,
+            kind: sku_spec.kind,
+            iops: sku_spec.iops,
+            min_volume_size_gb: sku_spec.min_volume_size,
         },
-        source_image: source_image.transpose()?,
+        source_image,
     });
     Ok(())
 }
@@ -64,7 +70,7 @@ pub(super) fn image(
         owner,
         "spec.blockStorageRef",
     )?;
-    let source_volume = resolve::cloud_id(inputs, plan, cloud, &storage)?;
+    let source_volume = resolve::cloud_id(inputs, plan, (&region, cloud), &storage)?;
     plan.managed = cloud.image(&clouds::Image {
         region: &region,
         name: inputs.xr.name,

@@ -26,10 +26,10 @@ pub(super) fn workspace(
     let region = resolve::region(inputs);
     let owner = owner.as_ref().map_err(Wait::clone)?;
     plan.managed.push(Managed {
-        key: NAMESPACE_KEY,
+        key: NAMESPACE_KEY.into(),
         kind: &NAMESPACE,
         for_provider: json!({"tenant": owner.tenant, "workspace": inputs.xr.name}),
-        config: None,
+        region: None,
     });
     let (region, cloud) = region?;
     plan.cloud = Some(cloud);

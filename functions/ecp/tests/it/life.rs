@@ -280,3 +280,18 @@ fn deletion_makes_nothing_anew() {
     );
     assert!(life.last.requirements.is_empty());
 }
+
+#[test]
+fn nothing_is_made_in_a_namespace_that_is_being_deleted() {
+    let mut life = disk();
+    life.reconcile().done();
+    for object in &mut life.world.0 {
+        if object["kind"] == "Namespace" {
+            object["metadata"]["deletionTimestamp"] = "2026-01-02T03:05:00Z".into();
+        }
+    }
+    life.observed.clear();
+    life.reconcile();
+    assert!(life.observed.is_empty());
+    assert_eq!(life.message(), "namespace acme-prod-ns is being deleted");
+}

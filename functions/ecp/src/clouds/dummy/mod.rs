@@ -26,6 +26,7 @@ impl Cloud for Dummy {
 
     fn identity(&self, kind: &KindInfo) -> Option<&'static ManagedKind> {
         match kind.kind {
+            "StorageSKU" => Some(VOLUME_TYPE),
             "Workspace" => Some(PROJECT),
             "BlockStorage" => Some(VOLUME),
             "Image" => Some(IMAGE),
@@ -99,16 +100,11 @@ impl Cloud for Dummy {
     }
 }
 
-fn managed(
-    key: &'static str,
-    kind: &'static ManagedKind,
-    region: &Region,
-    for_provider: Value,
-) -> Managed {
+fn managed(key: &str, kind: &'static ManagedKind, region: &Region, for_provider: Value) -> Managed {
     Managed {
-        key,
+        key: key.into(),
         kind,
         for_provider,
-        config: Some(region.config.clone()),
+        region: Some(region.clone()),
     }
 }
