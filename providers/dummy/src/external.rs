@@ -10,6 +10,8 @@ use ecp_provider::{
     Resource,
 };
 
+use serde_json::{Map, Value};
+
 use crate::cloud::{Cloud, CloudError, ImageSpec, Kind, Object, Spec, State, VolumeSpec};
 use crate::config::ConfigSpec;
 use crate::kinds::{
@@ -24,6 +26,12 @@ pub trait Mapping: Managed {
 
     /// What is wanted of the cloud. Fields that nobody manages are as `current` has them.
     fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec;
+
+    /// Values for fields that the user left out.
+    fn late_init(object: &Object) -> Map<String, Value> {
+        let _ = object;
+        Map::new()
+    }
 
     /// What to write into `atProvider`.
     fn observed(object: &Object, offered: bool) -> Self::AtProvider;
@@ -89,7 +97,9 @@ impl<M: Mapping> External for DummyExternal<M> {
         let wanted = M::wanted(resource, Some(&object.spec));
         let as_wanted = wanted == object.spec && has_its_size(&object);
         let settling = object.state != State::Active;
-        Ok(Observation::available(M::observed(&object, offered))
+        let mut seen = Observation::available(M::observed(&object, offered));
+        seen.late_init = M::late_init(&object);
+        Ok(seen
             // What is being made can be changed only when it is there.
             .up_to_date(as_wanted || matches!(object.state, State::Creating | State::Deleting))
             .settling(settling)
@@ -283,6 +293,15 @@ impl Mapping for Volume {
             );
         }
         Spec::Volume(wanted)
+    }
+
+    fn late_init(object: &Object) -> Map<String, Value> {
+        match &object.spec {
+            Spec::Volume(VolumeSpec {
+                iops: Some(iops), ..
+            }) => Map::from_iter([("iops".to_owned(), (*iops).into())]),
+            _ => Map::new(),
+        }
     }
 
     fn observed(object: &Object, _offered: bool) -> VolumeObservation {

@@ -130,6 +130,7 @@ impl Cloud {
             }
             None => {
                 rules::may_create(&mut inner, account, &spec, now)?;
+                let spec = rules::completed(&inner, spec);
                 let object = rules::new_object(&inner, account, tag, spec, now);
                 inner.write(Entry::Put(Box::new(object.clone())));
                 // Without a delay it is there at once.

@@ -55,6 +55,31 @@ fn drifted(object: &Object, settings: &Settings, now: i64) -> Settled {
     Settled::Changed(Box::new(changed))
 }
 
+/// What the cloud fills in: a volume has the operations a second of its type.
+pub(super) fn completed(inner: &Inner, mut spec: Spec) -> Spec {
+    if let Spec::Volume(volume) = &mut spec
+        && volume.iops.is_none()
+    {
+        volume.iops = listed_type(inner, volume).map(|(iops, _)| iops);
+    }
+    spec
+}
+
+/// Operations a second and smallest size of a volume's type, if its location lists it.
+fn listed_type(inner: &Inner, volume: &VolumeSpec) -> Option<(i64, i64)> {
+    inner.of_kind(Kind::VolumeType).find_map(|o| match &o.spec {
+        Spec::VolumeType {
+            location,
+            name,
+            iops,
+            min_size_gb,
+        } if *location == volume.location && *name == volume.volume_type => {
+            Some((*iops, *min_size_gb))
+        }
+        _ => None,
+    })
+}
+
 /// A new object with an id of its own.
 pub(super) fn new_object(inner: &Inner, account: &str, tag: &str, spec: Spec, now: i64) -> Object {
     let unique = uuid::Uuid::new_v4().simple().to_string();
@@ -160,46 +185,22 @@ fn same_place(object: &Object, location: &str) -> Result<(), CloudError> {
 
 /// A location whose volume types nobody listed has every one.
 fn check_type(inner: &Inner, volume: &VolumeSpec) -> Result<(), CloudError> {
-    let mut listed = false;
-    for object in inner.of_kind(Kind::VolumeType) {
-        let Spec::VolumeType {
-            location,
-            name,
-            min_size_gb,
-            ..
-        } = &object.spec
-        else {
-            continue;
-        };
-        if *location != volume.location {
-            continue;
-        }
-        listed = true;
-        if *name == volume.volume_type && volume.size_gb >= *min_size_gb {
-            return Ok(());
-        }
-    }
-    if !listed {
-        return Ok(());
-    }
-    let minimum = inner.of_kind(Kind::VolumeType).find_map(|o| match &o.spec {
-        Spec::VolumeType {
-            location,
-            name,
-            min_size_gb,
-            ..
-        } if *location == volume.location && *name == volume.volume_type => Some(*min_size_gb),
-        _ => None,
-    });
-    match minimum {
-        Some(minimum) => refuse(format!(
+    match listed_type(inner, volume) {
+        Some((_, minimum)) if volume.size_gb < minimum => refuse(format!(
             "volumes of type {:?} have at least {minimum} GB, not {}",
             volume.volume_type, volume.size_gb
         )),
-        None => refuse(format!(
-            "unknown volume type {:?} in location {:?}",
-            volume.volume_type, volume.location
-        )),
+        Some(_) => Ok(()),
+        None => {
+            let here = |o: &Object| o.spec.location() == volume.location;
+            if !inner.of_kind(Kind::VolumeType).any(here) {
+                return Ok(());
+            }
+            refuse(format!(
+                "unknown volume type {:?} in location {:?}",
+                volume.volume_type, volume.location
+            ))
+        }
     }
 }
 

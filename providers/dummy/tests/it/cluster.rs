@@ -1,0 +1,399 @@
+//! A cluster in process, with a gate in front of it, and a provider that can be killed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ecp_apiserver::{ApiServer, Config, Identity};
+use ecp_provider::Metrics;
+use ecp_store::MemoryStore;
+use kube::Client;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use provider_dummy::cloud::Cloud;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+/// What happens to a request of the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    /// It is never answered.
+    Hang,
+}
+
+type Gate = Arc<dyn Fn(&http::Request<Body>) -> Verdict + Send + Sync>;
+
+/// A cluster with the provider's CRDs, a namespace `ns` and a default configuration.
+pub(crate) struct Cluster {
+    server: Arc<ApiServer>,
+    pub(crate) client: Client,
+    pub(crate) cloud: Cloud,
+    /// Writes by providers.
+    pub(crate) writes: Arc<AtomicUsize>,
+}
+
+/// A running provider.
+pub(crate) struct Provider {
+    runtime: Option<tokio::runtime::Runtime>,
+    stop: CancellationToken,
+    pub(crate) metrics: Metrics,
+}
+
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
+impl Cluster {
+    pub(crate) async fn new() -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let server = ApiServer::new(store, Config::default())
+            .await
+            .expect("a server");
+        let client = Client::new(server.service(Identity::admin()), "default");
+        let cluster = Self {
+            server,
+            client,
+            cloud: Cloud::in_memory(Cloud::wall_clock()),
+            writes: Arc::default(),
+        };
+        for crd in provider_dummy::crds() {
+            cluster
+                .create(
+                    "apiextensions.k8s.io/v1",
+                    "customresourcedefinitions",
+                    "",
+                    crd,
+                )
+                .await;
+        }
+        for plural in [
+            "volumes",
+            "projects",
+            "volumetypes",
+            "clusterproviderconfigs",
+        ] {
+            let name = format!("{plural}.dummy.m.secapi.cloud");
+            until("the CRD is established", async || {
+                let crd = cluster
+                    .get(
+                        "apiextensions.k8s.io/v1",
+                        "customresourcedefinitions",
+                        "",
+                        &name,
+                    )
+                    .await?;
+                condition(&crd, "Established")
+                    .is_some_and(|c| c["status"] == "True")
+                    .then_some(())
+            })
+            .await;
+        }
+        let ns = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
+        cluster.create("v1", "namespaces", "", ns).await;
+        cluster
+            .configure_new("ClusterProviderConfig", "default", json!({}))
+            .await;
+        cluster
+    }
+
+    /// Starts a provider.
+    pub(crate) fn start(&self) -> Provider {
+        self.start_behind(Arc::new(|_: &http::Request<Body>| Verdict::Pass))
+    }
+
+    /// Starts a provider whose requests pass a gate.
+    pub(crate) fn start_behind(&self, gate: Gate) -> Provider {
+        let service = self.server.service(Identity::admin());
+        let writes = Arc::clone(&self.writes);
+        let gated = tower::service_fn(move |request: http::Request<Body>| {
+            let verdict = gate(&request);
+            let is_read = *request.method() == http::Method::GET;
+            // Events are told to people; they are no writes of the object.
+            if !is_read && !request.uri().path().ends_with("/events") {
+                writes.fetch_add(1, Ordering::SeqCst);
+            }
+            let mut service = service.clone();
+            async move {
+                match verdict {
+                    Verdict::Pass => service.call(request).await,
+                    Verdict::Hang => std::future::pending().await,
+                }
+            }
+        });
+        let client = Client::new(gated, "default");
+        let stop = CancellationToken::new();
+        let metrics = Metrics::default();
+        let options = provider_dummy::Options {
+            data_dir: None,
+            runtime: ecp_provider::Options {
+                poll: POLL,
+                ..ecp_provider::Options::default()
+            },
+            metrics: metrics.clone(),
+        };
+        // Its own runtime, so that it can be killed like a process.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.spawn(provider_dummy::run_with(
+            client,
+            self.cloud.clone(),
+            options,
+            stop.clone(),
+        ));
+        Provider {
+            runtime: Some(runtime),
+            stop,
+            metrics,
+        }
+    }
+
+    fn api(&self, api_version: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+        let (group, version) = ecp_meta::gvk::split_api_version(api_version);
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: api_version.into(),
+            kind: String::new(),
+            plural: plural.into(),
+        };
+        if namespace.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), namespace, &resource)
+        }
+    }
+
+    pub(crate) async fn create(
+        &self,
+        version: &str,
+        plural: &str,
+        ns: &str,
+        object: Value,
+    ) -> Value {
+        let object: DynamicObject = serde_json::from_value(object).expect("an object");
+        let made = self
+            .api(version, plural, ns)
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("created");
+        serde_json::to_value(made).expect("JSON")
+    }
+
+    pub(crate) async fn get(
+        &self,
+        version: &str,
+        plural: &str,
+        ns: &str,
+        name: &str,
+    ) -> Option<Value> {
+        let found = self
+            .api(version, plural, ns)
+            .get_opt(name)
+            .await
+            .expect("an answer")?;
+        Some(serde_json::to_value(found).expect("JSON"))
+    }
+
+    pub(crate) async fn list(&self, version: &str, plural: &str, ns: &str) -> Vec<Value> {
+        let list = self
+            .api(version, plural, ns)
+            .list(&Default::default())
+            .await;
+        let items = list.expect("a list").items.into_iter();
+        items
+            .map(|o| serde_json::to_value(o).expect("JSON"))
+            .collect()
+    }
+
+    pub(crate) async fn patch(
+        &self,
+        version: &str,
+        plural: &str,
+        ns: &str,
+        name: &str,
+        patch: Value,
+    ) {
+        self.api(version, plural, ns)
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("patched");
+    }
+
+    pub(crate) async fn delete(&self, version: &str, plural: &str, ns: &str, name: &str) {
+        self.api(version, plural, ns)
+            .delete(name, &DeleteParams::default())
+            .await
+            .expect("deleted");
+    }
+
+    pub(crate) async fn configure_new(&self, kind: &str, name: &str, spec: Value) {
+        let (plural, ns) = match kind {
+            "ProviderConfig" => ("providerconfigs", "ns"),
+            _ => ("clusterproviderconfigs", ""),
+        };
+        let object = json!({
+            "apiVersion": DUMMY, "kind": kind, "metadata": {"name": name}, "spec": spec,
+        });
+        self.create(DUMMY, plural, ns, object).await;
+    }
+
+    /// Replaces the spec of the default configuration.
+    pub(crate) async fn configure(&self, spec: Value) {
+        let api = self.api(DUMMY, "clusterproviderconfigs", "");
+        until("the configuration is written", async || {
+            let mut config = api.get("default").await.expect("a configuration");
+            config.data["spec"] = spec.clone();
+            // The provider writes it, too.
+            api.replace("default", &PostParams::default(), &config)
+                .await
+                .ok()
+        })
+        .await;
+    }
+
+    /// Creates a volume of 5 GB, with changes.
+    pub(crate) async fn volume(&self, name: &str, changes: Value) -> Value {
+        let mut object = json!({
+            "apiVersion": DUMMY,
+            "kind": "Volume",
+            "metadata": {"name": name, "namespace": "ns"},
+            "spec": {"forProvider": {
+                "location": "eu-1", "displayName": name, "sizeGB": 5, "volumeType": "fast",
+            }},
+        });
+        merge(&mut object, &changes);
+        self.create(DUMMY, "volumes", "ns", object).await
+    }
+
+    pub(crate) async fn get_volume(&self, name: &str) -> Option<Value> {
+        self.get(DUMMY, "volumes", "ns", name).await
+    }
+
+    pub(crate) async fn patch_volume(&self, name: &str, patch: Value) {
+        self.patch(DUMMY, "volumes", "ns", name, patch).await;
+    }
+
+    pub(crate) async fn delete_volume(&self, name: &str) {
+        self.delete(DUMMY, "volumes", "ns", name).await;
+    }
+
+    /// Waits until a volume is ready and in sync, for its current generation.
+    pub(crate) async fn ready(&self, name: &str) -> Value {
+        until("the volume is ready", async || {
+            let volume = self.get_volume(name).await?;
+            let generation = &volume["metadata"]["generation"];
+            let all = ["Ready", "Synced"].iter().all(|kind| {
+                condition(&volume, kind).is_some_and(|c| {
+                    c["status"] == "True" && c["observedGeneration"] == *generation
+                })
+            });
+            all.then_some(volume)
+        })
+        .await
+    }
+
+    /// Waits until a condition of a volume has a reason, and returns the volume.
+    pub(crate) async fn reason(&self, name: &str, kind: &str, reason: &str) -> Value {
+        until(&format!("{name} has {kind} {reason}"), async || {
+            let volume = self.get_volume(name).await?;
+            let is = condition(&volume, kind).is_some_and(|c| c["reason"] == reason);
+            is.then_some(volume)
+        })
+        .await
+    }
+
+    pub(crate) async fn gone(&self, name: &str) {
+        until("the volume is gone", async || {
+            self.get_volume(name).await.is_none().then_some(())
+        })
+        .await;
+    }
+
+    /// Reasons of the events about an object.
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
+        let events = self.list("v1", "events", "ns").await;
+        let about = events
+            .iter()
+            .filter(|e| e["involvedObject"]["name"] == name);
+        about
+            .map(|e| e["reason"].as_str().expect("a reason").to_owned())
+            .collect()
+    }
+
+    pub(crate) fn volumes_in_cloud(&self) -> usize {
+        let counts = self.cloud.counts();
+        counts
+            .get(&provider_dummy::cloud::Kind::Volume)
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+impl Provider {
+    /// Ends it without letting it do anything more.
+    pub(crate) fn kill(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Number of reconciles that found everything in order.
+    pub(crate) fn synced(&self) -> u64 {
+        let text = self.metrics.encode();
+        text.lines()
+            .filter(|l| l.starts_with("crossplane_managed_resource_reconciles_total"))
+            .filter(|l| l.contains("outcome=\"synced\""))
+            .filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+pub(crate) const DUMMY: &str = "dummy.m.secapi.cloud/v1alpha1";
+
+/// A condition of an object.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    ecp_meta::condition::find(object, kind)
+}
+
+pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    ecp_meta::object::annotation(object, key)
+}
+
+fn merge(object: &mut Value, changes: &Value) {
+    match (object, changes) {
+        (Value::Object(object), Value::Object(changes)) => {
+            for (key, value) in changes {
+                if value.is_null() {
+                    object.remove(key);
+                } else {
+                    merge(object.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (object, changes) => *object = changes.clone(),
+    }
+}
+
+/// Waits until `probe` finds something, at most ten seconds.
+pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -1,0 +1,108 @@
+//! Deletion: in the right order, and never of what is still needed.
+
+use serde_json::json;
+
+use crate::cluster::{Cluster, DUMMY, annotation, condition, until};
+
+async fn project(cluster: &Cluster) -> String {
+    let object = json!({
+        "apiVersion": DUMMY, "kind": "Project", "metadata": {"name": "prod", "namespace": "ns"},
+        "spec": {"forProvider": {"location": "eu-1", "displayName": "prod"}},
+    });
+    cluster.create(DUMMY, "projects", "ns", object).await;
+    until("the project is there", async || {
+        let project = cluster.get(DUMMY, "projects", "ns", "prod").await?;
+        annotation(&project, "crossplane.io/external-name").map(str::to_owned)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_waits_for_its_volumes() {
+    let cluster = Cluster::new().await;
+    let _provider = cluster.start();
+    let id = project(&cluster).await;
+    cluster
+        .volume("data", json!({"spec": {"forProvider": {"project": id}}}))
+        .await;
+    cluster.ready("data").await;
+    cluster.delete(DUMMY, "projects", "ns", "prod").await;
+    until("the refusal is shown", async || {
+        let project = cluster
+            .get(DUMMY, "projects", "ns", "prod")
+            .await
+            .expect("still there");
+        let synced = condition(&project, "Synced")?;
+        synced["message"]
+            .as_str()
+            .is_some_and(|m| m.starts_with(&format!("delete failed: project {id} is not empty")))
+            .then_some(())
+    })
+    .await;
+    cluster.delete_volume("data").await;
+    cluster.gone("data").await;
+    until("the project is gone", async || {
+        cluster
+            .get(DUMMY, "projects", "ns", "prod")
+            .await
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    assert!(cluster.cloud.list_all().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_finalizers_keep_the_volume_in_the_cloud() {
+    let cluster = Cluster::new().await;
+    let _provider = cluster.start();
+    cluster
+        .volume(
+            "data",
+            json!({"metadata": {"finalizers": ["example.org/backup"]}}),
+        )
+        .await;
+    cluster.ready("data").await;
+    cluster.delete_volume("data").await;
+    let volume = cluster.reason("data", "Ready", "Deleting").await;
+    assert_eq!(
+        condition(&volume, "Ready").expect("Ready")["message"],
+        "waiting for other finalizers to be removed"
+    );
+    assert_eq!(cluster.volumes_in_cloud(), 1);
+    let ours = json!(["finalizer.managedresource.crossplane.io"]);
+    cluster
+        .patch_volume("data", json!({"metadata": {"finalizers": ours}}))
+        .await;
+    cluster.gone("data").await;
+    assert_eq!(cluster.volumes_in_cloud(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_delete_policy_the_cloud_keeps_it() {
+    let cluster = Cluster::new().await;
+    let _provider = cluster.start();
+    let policies = json!(["Observe", "Create", "Update"]);
+    cluster
+        .volume("data", json!({"spec": {"managementPolicies": policies}}))
+        .await;
+    cluster.ready("data").await;
+    cluster.delete_volume("data").await;
+    cluster.gone("data").await;
+    assert_eq!(cluster.volumes_in_cloud(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_deleted_before_it_was_made_leaves_nothing() {
+    let cluster = Cluster::new().await;
+    cluster.configure(json!({"createDelay": "1h"})).await;
+    let _provider = cluster.start();
+    cluster.volume("data", json!({})).await;
+    until("the cloud is at it", async || {
+        (cluster.volumes_in_cloud() == 1).then_some(())
+    })
+    .await;
+    cluster.delete_volume("data").await;
+    cluster.gone("data").await;
+    assert_eq!(cluster.volumes_in_cloud(), 0);
+}
