@@ -224,7 +224,7 @@ pub(super) fn validate(info: &ResourceInfo, object: &Value, errors: &mut Vec<Fie
         ));
     }
     for finalizer in object::finalizers(object) {
-        validate_finalizer(finalizer, errors);
+        validate_finalizer(info, finalizer, errors);
     }
     owner_references(object, errors);
 }
@@ -326,14 +326,16 @@ fn label_key(field: &str, key: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn validate_finalizer(finalizer: &str, errors: &mut Vec<FieldError>) {
+fn validate_finalizer(info: &ResourceInfo, finalizer: &str, errors: &mut Vec<FieldError>) {
     let invalid = |detail: &str| {
         FieldError::new(FieldErrorKind::Invalid, "metadata.finalizers", detail)
             .with_value(finalizer.into())
     };
     if !is_qualified_name(finalizer) {
         errors.push(invalid(QUALIFIED));
-    } else if !finalizer.contains('/')
+    } else if !info.is_custom()
+        // Only core validation asks for more; Crossplane's own finalizers have no slash.
+        && !finalizer.contains('/')
         && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
     {
         errors.push(invalid(
