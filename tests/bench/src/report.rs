@@ -69,9 +69,8 @@ pub(crate) fn markdown(options: &Options, rows: &[Row]) -> String {
     text.push('\n');
     text.push_str("| what | figure | against the reference |\n|---|---|---|\n");
     for row in rows {
-        drop(writeln!(
-            text,
-            "| {} | {} | {} |",
+        text.push_str(&format!(
+            "| {} | {} | {} |\n",
             row.what, row.figure, row.reference
         ));
     }
