@@ -85,13 +85,6 @@ impl<'a> Keywords<'a, '_> {
         strings
     }
 
-    pub(crate) fn object(&mut self, name: &str) -> Option<&'a Map<String, Value>> {
-        let value = self.get(name)?;
-        value
-            .as_object()
-            .or_else(|| self.wrong_type(name, value, "object"))
-    }
-
     pub(crate) fn error(&mut self, kind: FieldErrorKind, name: &str, detail: &str) {
         let path = self.path.field(name).text();
         self.errors.push(FieldError::new(kind, path, detail));

@@ -5,6 +5,14 @@
 //!
 //! Invariant: pure. No I/O, no clock, no `kube`, no `k8s-openapi`.
 //!
+//! Behaviour and wording are those of kube-apiserver 1.36 (apiextensions and kube-openapi). Where it
+//! is known to differ, it is stricter or more helpful, on purpose:
+//! - fractional bounds hold for whole numbers, too (upstream cuts the fraction off);
+//! - an array is no text, whatever the format;
+//! - enumerations of integers do not take fractions;
+//! - unchanged objects that preserve unknown fields ratchet, too;
+//! - sizes of schemas, objects and rules are bounded, and a rule's cost is bounded before it runs.
+//!
 //! Entry points: [`Structural::compile`], [`from_type`].
 
 mod cel;

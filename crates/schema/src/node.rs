@@ -46,6 +46,11 @@ impl Node {
     pub fn child(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or(self.additional.as_deref())
     }
+
+    /// Whether undeclared properties are errors (`additionalProperties: false`).
+    pub(crate) fn is_closed(&self) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.closed)
+    }
 }
 
 /// JSON type of a node.

@@ -42,7 +42,7 @@ struct Pruner<'a> {
 }
 
 /// How one value is pruned.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Mode {
     depth: usize,
     /// Unknown fields stay.
@@ -82,6 +82,19 @@ impl Pruner<'_> {
                         true
                     }
                     None if preserve => true,
+                    // What may not be there is refused, not pruned.
+                    None if node.is_some_and(Node::is_closed) => {
+                        self.value(
+                            value,
+                            None,
+                            &at,
+                            Mode {
+                                depth,
+                                ..Mode::default()
+                            },
+                        );
+                        true
+                    }
                     None => {
                         self.removed.push(at.text());
                         false

@@ -64,7 +64,7 @@ fn validate_alone(value: &Value, node: &Node) -> Vec<FieldError> {
     embedded::check(node, value, &Path::Root, &mut errors);
     listtype::check(node, value, &Path::Root, &mut errors);
     if errors.is_empty() {
-        cel::evaluate(node, value, Some(value), &Path::Root, &mut errors);
+        cel::evaluate_default(node, value, &mut errors);
     }
     errors
 }
@@ -212,7 +212,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn has_type(kind: NodeType, value: &Value) -> bool {
+pub(crate) fn has_type(kind: NodeType, value: &Value) -> bool {
     match (kind, value) {
         (NodeType::Integer, Value::Number(number)) => number::is_integer(number),
         (NodeType::Object, Value::Object(_))
@@ -245,9 +245,10 @@ fn check_type(
     let format = checks.and_then(|checks| checks.format.as_ref());
     report.push(|| {
         // A quirk of upstream: scalars that are no strings are compared by format, if there is one.
+        let format = format.filter(|_| node.kind == Some(NodeType::String));
         let (wanted, found) = match (format, value) {
             (Some(format), Value::Bool(_) | Value::Object(_)) => (format.name.as_str(), ""),
-            (Some(format), Value::Number(number)) if node.kind == Some(NodeType::String) => {
+            (Some(format), Value::Number(number)) => {
                 let found = if number.is_i64() { "int64" } else { "float64" };
                 (format.name.as_str(), found)
             }

@@ -18,6 +18,7 @@ use crate::limits;
 use crate::listtype::{self, OldItems};
 use crate::node::{Node, NodeType};
 use crate::path::Path;
+use crate::validate::has_type;
 
 /// Evaluates all rules on a value and what is below it.
 ///
@@ -42,13 +43,36 @@ pub(crate) fn check(
         errors.push(error.with_value(Value::Null));
         return;
     }
+    let correlation = Correlation::Nothing.below(node, value, old);
+    run_rules(node, value, old, correlation, path, errors);
+}
+
+/// Evaluates all rules on a default, which must satisfy them whether it is new or was there before.
+pub(crate) fn check_default(node: &Node, default: &Value, errors: &mut Vec<FieldError>) {
+    if !has_rules(node) {
+        return;
+    }
+    let unrelated = Correlation::Never;
+    run_rules(node, default, Some(default), unrelated, &Path::Root, errors);
+    if errors.is_empty() {
+        run_rules(node, default, None, unrelated, &Path::Root, errors);
+    }
+}
+
+fn run_rules(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    correlation: Correlation<'_>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     functions::with_context(|context| {
         let mut evaluator = Evaluator {
             context,
             errors,
             budget: limits::SCHEMA_COST_MAX,
         };
-        let correlation = Correlation::default().below(node, value, old);
         evaluator.node(node, value, old, correlation, path);
     });
 }
@@ -57,19 +81,32 @@ fn has_rules(node: &Node) -> bool {
     node.checks.as_ref().is_some_and(|checks| checks.has_rules)
 }
 
-/// What ratcheting compares: a new value and its old one, of the nearest value that has both.
-#[derive(Clone, Copy, Default)]
-struct Correlation<'a>(Option<(&'a Node, &'a Value, &'a Value)>);
+/// What ratcheting compares.
+#[derive(Clone, Copy)]
+enum Correlation<'a> {
+    /// Nothing, at no depth.
+    Never,
+    /// Nothing around has an old value.
+    Nothing,
+    /// The nearest value that has an old one, and the old one.
+    Pair(&'a Node, &'a Value, &'a Value),
+}
 
 impl<'a> Correlation<'a> {
     /// That of a value below.
     fn below(self, node: &'a Node, value: &'a Value, old: Option<&'a Value>) -> Self {
-        old.map_or(self, |old| Self(Some((node, value, old))))
+        match (self, old) {
+            (Self::Never, _) => Self::Never,
+            (_, Some(old)) => Self::Pair(node, value, old),
+            (around, None) => around,
+        }
     }
 
     fn is_unchanged(self) -> bool {
-        self.0
-            .is_some_and(|(node, value, old)| listtype::is_unchanged(node, value, old))
+        match self {
+            Self::Never | Self::Nothing => false,
+            Self::Pair(node, value, old) => listtype::is_unchanged(node, value, old),
+        }
     }
 }
 
@@ -110,7 +147,7 @@ impl Evaluator<'_> {
                         matches!(path, Path::Root) && matches!(key.as_str(), "apiVersion" | "kind");
                     let below = if is_type {
                         // Both versions are converted to one, so a change does not show.
-                        Correlation::default()
+                        Correlation::Nothing
                     } else {
                         correlation.below(child, value, old)
                     };
@@ -150,6 +187,16 @@ impl Evaluator<'_> {
         correlation: Correlation<'_>,
         path: &Path<'_>,
     ) {
+        // Ratcheting lets values of another type stay, but rules cannot judge them.
+        if let Some(kind) = node.kind.filter(|kind| !has_type(*kind, value)) {
+            let kind = kind.name();
+            for rule in &checks.rules {
+                let shown = rule.shown();
+                let detail = format!("invalid data, expected {kind} evaluating rule: {shown}");
+                self.fail(node, path, detail);
+            }
+            return;
+        }
         let mut measure = Measure::default();
         let new_self = to_cel(value, Some(node), &mut measure);
         let mut context = self.context.new_inner_scope();

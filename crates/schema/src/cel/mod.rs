@@ -15,7 +15,7 @@ mod value;
 mod visit;
 
 pub(crate) use check::check as check_rules;
-pub(crate) use evaluate::check as evaluate;
+pub(crate) use evaluate::{check as evaluate, check_default as evaluate_default};
 pub(crate) use rule::Rule;
 
 #[cfg(test)]

@@ -77,22 +77,7 @@ impl Rule {
             }
         };
         check_texts(&written, &mut fail);
-        let reason = match written.reason.as_deref() {
-            None | Some("FieldValueInvalid") => FieldErrorKind::Invalid,
-            Some("FieldValueForbidden") => FieldErrorKind::Forbidden,
-            Some("FieldValueRequired") => FieldErrorKind::Required,
-            Some("FieldValueDuplicate") => FieldErrorKind::Duplicate,
-            Some(other) => {
-                let supported = r#"supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#;
-                fail(
-                    FieldErrorKind::NotSupported,
-                    "reason",
-                    Value::from(other),
-                    supported,
-                );
-                FieldErrorKind::Invalid
-            }
-        };
+        let reason = reason(written.reason.as_deref(), &mut fail);
         let mut program = |name: &str, text: &str| match parse(text) {
             Ok(program) => Some(program),
             Err(detail) => {
@@ -134,6 +119,29 @@ impl Rule {
     /// What names the rule in messages.
     pub(crate) fn shown(&self) -> &str {
         self.message.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// The kind of error that a broken rule is.
+fn reason(
+    name: Option<&str>,
+    fail: &mut impl FnMut(FieldErrorKind, &str, Value, &str),
+) -> FieldErrorKind {
+    match name {
+        None | Some("FieldValueInvalid") => FieldErrorKind::Invalid,
+        Some("FieldValueForbidden") => FieldErrorKind::Forbidden,
+        Some("FieldValueRequired") => FieldErrorKind::Required,
+        Some("FieldValueDuplicate") => FieldErrorKind::Duplicate,
+        Some(other) => {
+            let supported = r#"supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#;
+            fail(
+                FieldErrorKind::NotSupported,
+                "reason",
+                Value::from(other),
+                supported,
+            );
+            FieldErrorKind::Invalid
+        }
     }
 }
 

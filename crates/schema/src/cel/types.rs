@@ -82,12 +82,12 @@ impl<'n> Type<'n> {
         match node.kind {
             None => Self::Dyn,
             Some(NodeType::Object) => match &node.additional {
-                Some(value) if node.properties.is_empty() => {
+                Some(value) if node.properties.is_empty() && is_declared(value) => {
                     let declared = checks.and_then(|checks| checks.properties_max);
                     let len = declared.unwrap_or_else(|| entries_max(value, 6));
                     Self::Map(Box::new(Self::of(value, false)), len)
                 }
-                None if node.properties.is_empty() && node.preserve_unknown => Self::Dyn,
+                // Rules do not see fields that a schema merely preserves.
                 _ => Self::Object(node),
             },
             Some(NodeType::Array) => match &node.items {
@@ -118,7 +118,7 @@ impl<'n> Type<'n> {
     /// Which types are equal to each other; `None` if any.
     fn class(&self) -> Option<u8> {
         Some(match self {
-            Self::Dyn | Self::Optional(_) => return None,
+            Self::Dyn => return None,
             Self::Null => 0,
             Self::Bool => 1,
             Self::Int => 2,
@@ -131,6 +131,7 @@ impl<'n> Type<'n> {
             Self::List(..) => 9,
             Self::Map(..) => 10,
             Self::Object(_) | Self::Resource(_) | Self::Metadata => 11,
+            Self::Optional(_) => 12,
         })
     }
 
@@ -152,6 +153,11 @@ impl<'n> Type<'n> {
                 | Self::Optional(_)
         )
     }
+}
+
+/// Whether a node has a type that rules know.
+fn is_declared(node: &Node) -> bool {
+    node.kind.is_some() || node.int_or_string
 }
 
 /// Most entries that fit into a request.
@@ -259,9 +265,6 @@ impl<'n> Checker<'n> {
         let (item, len) = match range {
             Type::List(item, len) => (*item, len),
             Type::Map(_, len) => (Type::String, len),
-            Type::Object(node) | Type::Resource(node) => {
-                (Type::String, node.properties.len() as u64)
-            }
             Type::Dyn => (Type::Dyn, UNKNOWN_LEN),
             other => {
                 return Err(format!(
@@ -355,9 +358,8 @@ fn field<'n>(operand: &Type<'n>, name: &str) -> Inferred<'n> {
                 .iter()
                 .find(|(property, _)| escape(property).is_some_and(|escaped| escaped == name));
             match found {
-                Some((_, child)) => Ok(Type::of(child, false)),
-                None if node.preserve_unknown || node.additional.is_some() => Ok(Type::Dyn),
-                None => undefined(),
+                Some((_, child)) if is_declared(child) => Ok(Type::of(child, false)),
+                _ => undefined(),
             }
         }
         other => Err(format!("type '{other}' does not support field selection")),
@@ -467,7 +469,12 @@ fn infix<'n>(name: &str, a: &Type<'n>, b: &Type<'n>) -> Inferred<'n> {
             };
             Ok(Type::Optional(Box::new(index(name, inner, b)?)))
         }
-        operators::IN => Ok(Type::Bool),
+        operators::IN => match b {
+            Type::List(item, _) if infix(operators::EQUALS, a, item).is_err() => refused(),
+            Type::Map(..) if !matches!(a, Type::String | Type::Dyn) => refused(),
+            Type::List(..) | Type::Map(..) | Type::Dyn => Ok(Type::Bool),
+            _ => refused(),
+        },
         _ => Ok(result(name)),
     }
 }

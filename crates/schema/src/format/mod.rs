@@ -463,7 +463,7 @@ fn is_credit_card(value: &str) -> bool {
             }
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 fn without_separators(value: &str) -> String {

@@ -63,7 +63,8 @@ fn rewrite(schema: &mut Value, at: &str) {
 
 fn rewrite_object(map: &mut Map<String, Value>, at: &str) {
     map.retain(|key, value| {
-        !DROPPED.contains(&key.as_str()) && !(key == "default" && value.is_null())
+        let is_null_default = key == "default" && value.is_null();
+        !DROPPED.contains(&key.as_str()) && !is_null_default
     });
     drop_null(map);
     union::merge_all_of(map, at);

@@ -95,7 +95,12 @@ fn object_schema(
         if either {
             schema["anyOf"] = json!([{"required": [name]}, {"maxProperties": 2}]);
         }
-        if rule {
+        // Rules do not see what is merely preserved.
+        if rule
+            && properties[name]
+                .get("x-kubernetes-preserve-unknown-fields")
+                .is_none()
+        {
             schema["x-kubernetes-validations"] = json!([{"rule": format!("has(self.{name})")}]);
         }
     }
