@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cases;
+mod engine;
 mod laws;
 mod life;
 mod server;

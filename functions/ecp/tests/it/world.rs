@@ -24,7 +24,8 @@ impl World {
         Self(serde_saphyr::from_multiple(yaml).unwrap())
     }
 
-    fn select(&self, selector: &ResourceSelector) -> Vec<Resource> {
+    /// What a requirement selects.
+    pub(crate) fn select(&self, selector: &ResourceSelector) -> Vec<Resource> {
         let fits = |o: &&Value| {
             o["apiVersion"] == selector.api_version.as_str()
                 && o["kind"] == selector.kind.as_str()
