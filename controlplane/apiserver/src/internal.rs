@@ -54,6 +54,7 @@ impl Object {
             cluster: &self.cluster,
             resource: &self.resource,
             namespace: self.namespace(),
+            all_clusters: false,
         }
     }
 }
@@ -80,7 +81,12 @@ impl Internal {
         name: &str,
     ) -> Result<Option<Object>, Status> {
         let key = storage::key(resource, cluster, namespace, name);
-        let entry = self.server.store.get(&key).await.map_err(handlers::store_error)?;
+        let entry = self
+            .server
+            .store
+            .get(&key)
+            .await
+            .map_err(handlers::store_error)?;
         Ok(entry.map(|entry| Object {
             cluster: cluster.clone(),
             resource: resource.clone(),
@@ -103,7 +109,12 @@ impl Internal {
             prefix: storage::prefix(resource, Some(cluster), namespace),
             ..ListRequest::default()
         };
-        let found = self.server.store.list(request).await.map_err(handlers::store_error)?;
+        let found = self
+            .server
+            .store
+            .list(request)
+            .await
+            .map_err(handlers::store_error)?;
         let objects = found
             .entries
             .iter()
@@ -149,6 +160,7 @@ impl Internal {
             cluster,
             resource,
             namespace,
+            all_clusters: false,
         };
         handlers::delete_object(&place, name, options).await
     }

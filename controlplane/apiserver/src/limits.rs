@@ -75,3 +75,5 @@ pub const GC_ABSENT_OWNERS_MAX: usize = 4096;
 pub const FRAMES_SHARED: usize = 256;
 /// Largest watch frame that is kept.
 pub const FRAME_SHARED_BYTES_MAX: usize = 64 * 1024;
+/// Objects removed in one commit when a definition starts afresh.
+pub const SWEEP_BATCH: usize = 1000;

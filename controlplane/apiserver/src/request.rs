@@ -10,6 +10,14 @@ use percent_encoding::percent_decode_str;
 use crate::registry::Resources;
 use crate::status::Status;
 
+/// The path below `/clusters/*`, which addresses all logical clusters at once.
+pub fn below_wildcard(path: &str) -> Option<&str> {
+    let below = path
+        .strip_prefix("/clusters/*")
+        .or_else(|| path.strip_prefix("/clusters/%2A"))?;
+    below.starts_with('/').then_some(below)
+}
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
@@ -275,9 +283,9 @@ impl Params {
             (Some(_), _) if self.continue_token.is_some() => {
                 invalid("resourceVersionMatch is forbidden when continue is provided")
             }
-            (Some(_), None) => invalid(
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ),
+            (Some(_), None) => {
+                invalid("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            }
             (Some("Exact"), Some(Revision(0))) => {
                 invalid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
             }
@@ -376,14 +384,23 @@ mod tests {
     #[test]
     fn resource_paths_name_their_parts() {
         let p = resource_path("/api/v1/namespaces/a/secrets/s");
-        assert_eq!((&*p.resource, p.namespace.as_deref()), ("secrets", Some("a")));
+        assert_eq!(
+            (&*p.resource, p.namespace.as_deref()),
+            ("secrets", Some("a"))
+        );
         assert_eq!(p.name.as_deref(), Some("s"));
         let p = resource_path("/api/v1/namespaces/a/status");
-        assert_eq!((&*p.resource, p.subresource.as_deref()), ("namespaces", Some("status")));
+        assert_eq!(
+            (&*p.resource, p.subresource.as_deref()),
+            ("namespaces", Some("status"))
+        );
         let p = resource_path("/api/v1/namespaces/a");
         assert_eq!((&*p.resource, p.name.as_deref()), ("namespaces", Some("a")));
         let p = resource_path("/apis/g.io/v1/foos/x/scale");
-        assert_eq!((&*p.group, p.subresource.as_deref()), ("g.io", Some("scale")));
+        assert_eq!(
+            (&*p.group, p.subresource.as_deref()),
+            ("g.io", Some("scale"))
+        );
         let p = resource_path("/api/v1/watch/namespaces/a/secrets");
         assert!(p.watch);
         assert_eq!(p.namespace.as_deref(), Some("a"));

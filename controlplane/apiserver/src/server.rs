@@ -247,6 +247,9 @@ impl ApiServer {
             Ok(identity) => identity,
             Err(status) => return status.into_response(),
         };
+        if let Some(below) = request::below_wildcard(parts.uri.path()) {
+            return handlers::handle_wildcard(&self, &identity, &parts, below).await;
+        }
         let query = parts.uri.query().unwrap_or_default();
         let (cluster, path) = match request::split_cluster(parts.uri.path()) {
             Ok(split) => split,

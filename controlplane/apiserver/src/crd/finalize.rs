@@ -60,13 +60,17 @@ async fn try_finish(
     if let Some(resource) = compile_storage(crd) {
         delete_objects(server, cluster, &resource).await?;
     }
-    let Some(definitions) = follow::definitions(server) else { return Ok(()) };
+    let Some(definitions) = follow::definitions(server) else {
+        return Ok(());
+    };
     let internal = server.internal();
     loop {
         let found = internal
             .get(cluster, &definitions, None, object::name(crd))
             .await?;
-        let Some(mut current) = found else { return Ok(()) };
+        let Some(mut current) = found else {
+            return Ok(());
+        };
         if current.uid() != object::uid(crd) {
             return Ok(());
         }
@@ -105,7 +109,9 @@ async fn delete_objects(
             .await
             .map_err(store_error)?;
         for entry in &found.entries {
-            let Some(parts) = storage::parse_key(&entry.key) else { continue };
+            let Some(parts) = storage::parse_key(&entry.key) else {
+                continue;
+            };
             if storage::is_deleting(&entry.value) {
                 continue;
             }
@@ -114,6 +120,7 @@ async fn delete_objects(
                 cluster,
                 resource,
                 namespace: parts.namespace,
+                all_clusters: false,
             };
             match handlers::delete_object(&place, parts.name, &DeleteOptions::default()).await {
                 Err(status) if status.reason() != "NotFound" => return Err(status),
@@ -143,7 +150,9 @@ pub(super) fn freed(server: &Arc<ApiServer>, cluster: ClusterName) {
 }
 
 async fn accept_waiting(server: &Arc<ApiServer>, cluster: &ClusterName) -> Result<(), Status> {
-    let Some(definitions) = follow::definitions(server) else { return Ok(()) };
+    let Some(definitions) = follow::definitions(server) else {
+        return Ok(());
+    };
     let internal = server.internal();
     let (all, _) = internal.list(cluster, &definitions, None).await?;
     let now = time(server.now());

@@ -1,5 +1,6 @@
 //! Keeps the registry equal to the definitions in the store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ecp_meta::cluster::ClusterName;
@@ -17,7 +18,9 @@ use crate::storage;
 /// # Errors
 /// The store cannot be read.
 pub(crate) async fn start(server: &Arc<ApiServer>) -> Result<(), StoreError> {
-    let Some(definitions) = definitions(server) else { return Ok(()) };
+    let Some(definitions) = definitions(server) else {
+        return Ok(());
+    };
     let (watch, revision) = load(server, &definitions).await?;
     server.registry.advance(revision);
     let task = Arc::clone(server);
@@ -53,8 +56,19 @@ async fn load(
         })
         .await?;
     for entry in &found.entries {
-        put(server, definitions, &entry.key, &entry.value, entry.modified);
+        put(
+            server,
+            definitions,
+            &entry.key,
+            &entry.value,
+            entry.modified,
+        );
     }
+    let present: BTreeSet<(ClusterName, &str)> =
+        found.entries.iter().filter_map(|e| place(&e.key)).collect();
+    server
+        .registry
+        .retain(|cluster, name| present.contains(&(cluster.clone(), name)));
     let watch = server.store.watch(&prefix, found.revision).await?;
     Ok((watch, found.revision))
 }
@@ -65,7 +79,13 @@ async fn follow(server: &Arc<ApiServer>, definitions: &Resource, mut watch: Watc
             Some(Ok(event)) => {
                 match event.kind {
                     EventKind::Put => {
-                        put(server, definitions, &event.key, &event.value, event.revision);
+                        put(
+                            server,
+                            definitions,
+                            &event.key,
+                            &event.value,
+                            event.revision,
+                        );
                     }
                     EventKind::Delete => {
                         if let Some((cluster, name)) = place(&event.key) {
@@ -98,7 +118,9 @@ fn put(
     value: &[u8],
     revision: Revision,
 ) {
-    let Some((cluster, _)) = place(key) else { return };
+    let Some((cluster, _)) = place(key) else {
+        return;
+    };
     let crd: Value = storage::decode_at(definitions, value, revision);
     server.registry.put(&cluster, &crd);
     if ecp_meta::object::is_deleting(&crd) {

@@ -11,25 +11,31 @@ mod validate;
 
 use ecp_meta::condition::{self, Condition};
 use ecp_meta::object;
-use ecp_store::ListRequest;
+use ecp_store::{Expect, ListRequest, Op};
 use serde_json::{Map, Value, json};
 
 pub(crate) use finalize::UnderWay;
 pub(crate) use follow::start;
 pub(crate) use validate::validate;
 
-use crate::handlers::{Place, store_error, time};
+use crate::handlers::{Place, commit_error, store_error, time};
+use crate::limits::SWEEP_BATCH;
+use crate::registry::compile_storage;
 use crate::status::Status;
 use crate::storage;
 
 /// Fills in the defaults of a definition (apiextensions `v1/defaults.go`) and keeps what only the
 /// server writes.
 pub(crate) fn prepare(crd: &mut Value, old: Option<&Value>) {
-    let Some(map) = crd.as_object_mut() else { return };
+    let Some(map) = crd.as_object_mut() else {
+        return;
+    };
     if let Some(status) = old.and_then(|o| o.get("status")) {
         map.insert("status".into(), status.clone());
     }
-    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
     spec.entry("conversion")
         .or_insert_with(|| json!({"strategy": "None"}));
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
@@ -61,7 +67,12 @@ pub(crate) async fn admit(place: &Place<'_>, crd: &mut Value) -> Result<(), Stat
         prefix: storage::prefix(place.resource, Some(place.cluster), None),
         ..ListRequest::default()
     };
-    let found = place.server.store.list(request).await.map_err(store_error)?;
+    let found = place
+        .server
+        .store
+        .list(request)
+        .await
+        .map_err(store_error)?;
     let others: Vec<Value> = found
         .entries
         .iter()
@@ -74,6 +85,42 @@ pub(crate) async fn admit(place: &Place<'_>, crd: &mut Value) -> Result<(), Stat
         .collect();
     establish(crd, &others, &time(place.server.now()));
     Ok(())
+}
+
+/// Removes what an earlier definition of the same name left behind: an object created at the very
+/// moment its definition went must not come back with the next one.
+///
+/// # Errors
+/// The store failed.
+pub(crate) async fn sweep(place: &Place<'_>, crd: &Value) -> Result<(), Status> {
+    let Some(resource) = compile_storage(crd) else {
+        return Ok(());
+    };
+    loop {
+        let request = ListRequest {
+            prefix: storage::prefix(&resource, Some(place.cluster), None),
+            limit: SWEEP_BATCH,
+            ..ListRequest::default()
+        };
+        let found = place
+            .server
+            .store
+            .list(request)
+            .await
+            .map_err(store_error)?;
+        if found.entries.is_empty() {
+            return Ok(());
+        }
+        let ops = found
+            .entries
+            .into_iter()
+            .map(|e| Op::Delete {
+                key: e.key,
+                expect: Expect::Any,
+            })
+            .collect();
+        place.server.store.commit(ops).await.map_err(commit_error)?;
+    }
 }
 
 /// Whether two definitions, named `<plural>.<group>`, are of one group.
@@ -95,7 +142,13 @@ fn establish(crd: &mut Value, others: &[Value], now: &str) {
             "no conflicts found",
             now,
         ),
-        Some(conflict) => Condition::new("NamesAccepted", false, conflict.reason, &conflict.message, now),
+        Some(conflict) => Condition::new(
+            "NamesAccepted",
+            false,
+            conflict.reason,
+            &conflict.message,
+            now,
+        ),
     };
     let was_established = condition::is_true(crd, "Established");
     let established = if accepted {

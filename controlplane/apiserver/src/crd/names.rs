@@ -31,7 +31,9 @@ impl Taken {
     fn by(others: &[Value]) -> Self {
         let mut taken = Self::default();
         for other in others {
-            let Some(names) = other.pointer("/status/acceptedNames") else { continue };
+            let Some(names) = other.pointer("/status/acceptedNames") else {
+                continue;
+            };
             taken.resources.extend(text(names, "plural"));
             taken.resources.extend(text(names, "singular"));
             taken.resources.extend(short_names(names));
@@ -62,7 +64,9 @@ pub(super) fn decide(crd: &Value, others: &[Value]) -> Decision {
         ("kind", "KindConflict", &taken.kinds),
         ("listKind", "ListKindConflict", &taken.kinds),
     ] {
-        let Some(name) = text(wanted, field) else { continue };
+        let Some(name) = text(wanted, field) else {
+            continue;
+        };
         if set.contains(&name) {
             refuse(reason, &name);
             if let Some(old) = text(had, field) {

@@ -53,8 +53,11 @@ fn validate_group(crd: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
     let name = object::name(crd);
     if name != format!("{plural}.{group}") {
         errors.push(
-            invalid("metadata.name", "must be spec.names.plural+\".\"+spec.group")
-                .with_value(name.into()),
+            invalid(
+                "metadata.name",
+                "must be spec.names.plural+\".\"+spec.group",
+            )
+            .with_value(name.into()),
         );
     }
 }
@@ -81,23 +84,32 @@ fn validate_names(spec: &Value, errors: &mut Vec<FieldError>) {
             errors.push(required(&at, ""));
         } else if !is_dns1123_label(&name.to_lowercase()) {
             errors.push(
-                invalid(&at, "may have mixed case, but should otherwise match a DNS-1035 label")
-                    .with_value(name.into()),
+                invalid(
+                    &at,
+                    "may have mixed case, but should otherwise match a DNS-1035 label",
+                )
+                .with_value(name.into()),
             );
         }
     }
     if text(names, "kind") == text(names, "listKind") && !text(names, "kind").is_empty() {
         errors.push(
-            invalid("spec.names.listKind", "kind and listKind may not be the same")
-                .with_value(text(names, "listKind").into()),
+            invalid(
+                "spec.names.listKind",
+                "kind and listKind may not be the same",
+            )
+            .with_value(text(names, "listKind").into()),
         );
     }
     for field in ["shortNames", "categories"] {
         for (i, name) in array(names, field).iter().enumerate() {
             if !name.as_str().is_some_and(is_dns1123_label) {
                 errors.push(
-                    invalid(&format!("spec.names.{field}[{i}]"), "a DNS-1035 label is required")
-                        .with_value(name.clone()),
+                    invalid(
+                        &format!("spec.names.{field}[{i}]"),
+                        "a DNS-1035 label is required",
+                    )
+                    .with_value(name.clone()),
                 );
             }
         }
@@ -177,7 +189,8 @@ fn validate_version(
             "schemas are required",
         )),
         // An unchanged schema was checked when it came.
-        Some(schema) if before.and_then(|b| b.pointer("/schema/openAPIV3Schema")) == Some(schema) => {}
+        Some(schema)
+            if before.and_then(|b| b.pointer("/schema/openAPIV3Schema")) == Some(schema) => {}
         Some(schema) => {
             if let Err(found) = Structural::compile(schema) {
                 errors.extend(found.into_iter().map(|mut e| {
@@ -191,7 +204,10 @@ fn validate_version(
             }
         }
     }
-    for (i, column) in array(version, "additionalPrinterColumns").iter().enumerate() {
+    for (i, column) in array(version, "additionalPrinterColumns")
+        .iter()
+        .enumerate()
+    {
         let at = format!("{at}.additionalPrinterColumns[{i}]");
         if text(column, "name").is_empty() {
             errors.push(required(&format!("{at}.name"), ""));
@@ -215,7 +231,9 @@ fn validate_version(
 }
 
 fn validate_scale(at: &str, version: &Value, errors: &mut Vec<FieldError>) {
-    let Some(scale) = version.pointer("/subresources/scale") else { return };
+    let Some(scale) = version.pointer("/subresources/scale") else {
+        return;
+    };
     for (field, root) in [
         ("specReplicasPath", ".spec."),
         ("statusReplicasPath", ".status."),
@@ -226,8 +244,11 @@ fn validate_scale(at: &str, version: &Value, errors: &mut Vec<FieldError>) {
             errors.push(required(&at, ""));
         } else if !path.starts_with(root) || path.contains(['[', ']']) {
             errors.push(
-                invalid(&at, &format!("should be a json path under {}", root.trim_end_matches('.')))
-                    .with_value(path.into()),
+                invalid(
+                    &at,
+                    &format!("should be a json path under {}", root.trim_end_matches('.')),
+                )
+                .with_value(path.into()),
             );
         }
     }
@@ -261,11 +282,15 @@ fn validate_selectable(at: &str, version: &Value, errors: &mut Vec<FieldError>) 
         if path.is_empty() {
             errors.push(required(&at, ""));
         } else if path.starts_with(".metadata") {
-            errors.push(invalid(&at, "must not point to fields in metadata").with_value(path.into()));
+            errors
+                .push(invalid(&at, "must not point to fields in metadata").with_value(path.into()));
         } else if !path.starts_with('.') || !matches!(kind, "string" | "boolean" | "integer") {
             errors.push(
-                invalid(&at, "must point to a field of type string, boolean or integer")
-                    .with_value(path.into()),
+                invalid(
+                    &at,
+                    "must point to a field of type string, boolean or integer",
+                )
+                .with_value(path.into()),
             );
         }
     }
@@ -291,7 +316,9 @@ fn validate_update(crd: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         .iter()
         .map(|v| text(v, "name"))
         .collect();
-    let stored = crd.pointer("/status/storedVersions").and_then(Value::as_array);
+    let stored = crd
+        .pointer("/status/storedVersions")
+        .and_then(Value::as_array);
     for (i, version) in stored.into_iter().flatten().enumerate() {
         if !version.as_str().is_some_and(|v| names.contains(&v)) {
             errors.push(

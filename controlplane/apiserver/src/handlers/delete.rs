@@ -163,6 +163,7 @@ pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
     let options = request.delete_options()?;
     let found = read::find(request).await?;
     let place = &request.place;
+    let mut first_error = None;
     for entry in &found.entries {
         let Some(parts) = storage::parse_key(&entry.key) else {
             continue;
@@ -171,8 +172,13 @@ pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
             Ok(_) => {}
             // Somebody else was faster.
             Err(status) if status.reason() == "NotFound" => {}
-            Err(status) => return Err(status),
+            Err(status) => {
+                first_error.get_or_insert(status);
+            }
         }
+    }
+    if let Some(status) = first_error {
+        return Err(status);
     }
     let status = Status::success().to_json();
     Ok(json_response(

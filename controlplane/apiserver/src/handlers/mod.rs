@@ -11,6 +11,7 @@ mod read;
 mod scale;
 mod selection;
 mod watch;
+mod wildcard;
 mod write;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use delete::{CRD_CLEANUP, delete_object};
 pub(crate) use frames::Frames;
 pub(crate) use metadata::time;
+pub(crate) use wildcard::handle as handle_wildcard;
 pub(crate) use write::{commit_error, write_raw};
 
 use crate::body::ApiBody;
@@ -57,9 +59,17 @@ pub(crate) struct Place<'a> {
     pub(crate) cluster: &'a ClusterName,
     pub(crate) resource: &'a Resource,
     pub(crate) namespace: Option<&'a str>,
+    /// Whether it is the collection of all clusters, not only of `cluster`.
+    pub(crate) all_clusters: bool,
 }
 
 impl Place<'_> {
+    /// Prefix of the keys of the collection.
+    pub(crate) fn prefix(&self) -> String {
+        let cluster = (!self.all_clusters).then_some(self.cluster);
+        crate::storage::prefix(self.resource, cluster, self.namespace)
+    }
+
     pub(crate) fn key(&self, name: &str) -> Arc<str> {
         crate::storage::key(self.resource, self.cluster, self.namespace, name)
     }
@@ -164,6 +174,7 @@ where
                 cluster: call.scope.cluster,
                 resource,
                 namespace: path.namespace.as_deref(),
+                all_clusters: false,
             },
             name: path.name.as_deref(),
             subresource: path.subresource.as_deref(),

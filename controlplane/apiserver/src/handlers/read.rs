@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::metadata::list_meta;
 use super::selection::Selection;
-use super::{Answer, Request, json_response, object_response, pretty, store_error, too_large};
+use super::{
+    Answer, Request, json_response, object_response, pretty, store_error, too_large, wildcard,
+};
 use crate::body::ApiBody;
 use crate::limits;
 use crate::registry::Resource;
@@ -108,7 +110,7 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
     let place = &request.place;
     let params = &request.params;
     let selection = Selection::of(place.resource, params)?;
-    let prefix = storage::prefix(place.resource, Some(place.cluster), place.namespace);
+    let prefix = place.prefix();
     let version = params.list_version()?;
     let (mut after, at) = match &params.continue_token {
         Some(token) => {
@@ -124,7 +126,8 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
         }
         None => (None, at(place.server, version).await?),
     };
-    if let (Some(name), Some(_) | None) = (selection.exact_name(), place.namespace)
+    if let Some(name) = selection.exact_name()
+        && !place.all_clusters
         && (place.namespace.is_some() || !place.resource.namespaced)
         && at.is_none()
         && after.is_none()
@@ -256,14 +259,15 @@ pub(super) async fn list(request: &Request<'_>) -> Answer {
             serde_json::Value::from(resource.list_kind.as_str()),
             list_meta(&revision, &page.next, page.remaining)
         );
+        if request.place.all_clusters {
+            let items = wildcard::items(&request.place, &page.entries);
+            let body = [head.as_bytes(), &items.join(&b","[..]), b"]}"].concat();
+            return Ok(json_response(StatusCode::OK, body, request.representation));
+        }
         let body = encode(resource, head, page.entries, request.params.pretty);
         return Ok(json_response(StatusCode::OK, body, request.representation));
     }
-    let items = page
-        .entries
-        .iter()
-        .map(|e| storage::json(resource, &e.value, e.modified))
-        .collect();
+    let items = wildcard::items(&request.place, &page.entries);
     let meta = ListMeta {
         resource_version: revision,
         next: page.next,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::frames::{FrameId, TAIL, head};
 use super::selection::Selection;
-use super::{Answer, Request, json_response, read, store_error};
+use super::{Answer, Request, json_response, read, store_error, wildcard};
 use crate::body::ApiBody;
 use crate::limits;
 use crate::registry::Resource;
@@ -76,7 +76,7 @@ pub(super) async fn watch(request: &Request<'_>, permit: OwnedSemaphorePermit) -
             .map_err(|e| Status::bad_request(e.to_string()))?;
     }
     let selection = Selection::of(place.resource, &params_named)?;
-    let prefix = storage::prefix(place.resource, Some(place.cluster), place.namespace);
+    let prefix = place.prefix();
     let opened = open(place.server, &prefix, start).await;
     let opened = match opened {
         Ok(opened) => opened,
@@ -147,6 +147,7 @@ struct Watcher {
     resource: Resource,
     selection: Selection,
     representation: Representation,
+    all_clusters: bool,
     initial: std::vec::IntoIter<Entry>,
     mark: bool,
     bookmarks: Option<Interval>,
@@ -188,14 +189,17 @@ impl Watcher {
             resource: request.place.resource.clone(),
             selection,
             representation: request.representation,
+            all_clusters: request.place.all_clusters,
             initial: opened.initial.into_iter(),
             mark: opened.mark,
             bookmarks,
             deadline: Instant::now() + life,
+            // A watch of all clusters does not end with the definition of one.
             changed: request
                 .place
                 .resource
                 .crd()
+                .filter(|_| !request.place.all_clusters)
                 .map(|c| c.changed.clone())
                 .unwrap_or_default(),
             events: opened.events,
@@ -262,7 +266,7 @@ impl Watcher {
                 .selection
                 .matches(&self.resource, &entry.key, &entry.value)
             {
-                self.frame(&mut out, "ADDED", &entry.value, entry.modified);
+                self.frame(&mut out, "ADDED", &entry.key, &entry.value, entry.modified);
             }
         }
         (!out.is_empty()).then(|| out.into())
@@ -298,7 +302,7 @@ impl Watcher {
             (false, Some(last)) => ("DELETED", &last.value),
             (false, None) => return None,
         };
-        if self.representation == Representation::Object {
+        if self.representation == Representation::Object && !self.all_clusters {
             let id = FrameId {
                 kind,
                 info: self.resource.info(),
@@ -308,7 +312,7 @@ impl Watcher {
             return Some(self.server.frames.frame(&id, value));
         }
         let mut out = Vec::new();
-        self.frame(&mut out, kind, value, event.revision);
+        self.frame(&mut out, kind, &event.key, value, event.revision);
         Some(out.into())
     }
 
@@ -349,8 +353,18 @@ impl Watcher {
         self.frame_json(out, "BOOKMARK", object.to_string().as_bytes());
     }
 
-    fn frame(&mut self, out: &mut Vec<u8>, kind: &str, value: &[u8], revision: Revision) {
-        if self.representation == Representation::Object {
+    fn frame(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: &str,
+        key: &str,
+        value: &[u8],
+        revision: Revision,
+    ) {
+        if self.all_clusters {
+            let object = wildcard::json(&self.server, &self.resource, key, value, revision);
+            self.frame_json(out, kind, &object);
+        } else if self.representation == Representation::Object {
             head(out, kind);
             storage::write_json(out, &self.resource, value, revision);
             out.extend_from_slice(TAIL);

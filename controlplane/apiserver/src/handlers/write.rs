@@ -383,6 +383,9 @@ pub(super) async fn try_create(
         };
     }
     place.server.ensure_cluster(place.cluster).await?;
+    if resource.rules == Rules::Crd && find(place, &name).await?.is_none() {
+        crate::crd::sweep(place, &value).await?;
+    }
     let op = Op::Put {
         key,
         value: encoded.clone(),

@@ -82,6 +82,32 @@ impl Registry {
         Arc::clone(snapshot)
     }
 
+    /// A resource of any cluster that has it.
+    pub fn find_anywhere(&self, group: &str, version: &str, plural: &str) -> Option<Resource> {
+        if let Some(builtin) = self.base.find(group, version, plural) {
+            return Some(builtin.clone());
+        }
+        self.clusters()
+            .iter()
+            .find_map(|c| self.resources(c).find(group, version, plural).cloned())
+    }
+
+    /// Stops serving every definition that `keep` does not know.
+    pub(crate) fn retain(&self, keep: impl Fn(&ClusterName, &str) -> bool) {
+        let gone: Vec<(ClusterName, String)> = {
+            let clusters = self.clusters.read();
+            let all = clusters
+                .iter()
+                .flat_map(|(c, entry)| entry.crds.keys().map(move |name| (c, name)));
+            all.filter(|(c, name)| !keep(c, name))
+                .map(|(c, name)| (c.clone(), name.clone()))
+                .collect()
+        };
+        for (cluster, name) in gone {
+            self.remove(&cluster, &name);
+        }
+    }
+
     /// The clusters that have custom resources.
     pub fn clusters(&self) -> Vec<ClusterName> {
         self.clusters.read().keys().cloned().collect()

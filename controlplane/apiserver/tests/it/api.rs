@@ -47,9 +47,16 @@ impl Api {
     }
 
     pub(crate) async fn with(config: Config) -> Self {
-        let server = ApiServer::new(Arc::new(MemoryStore::new()), config)
-            .await
-            .unwrap();
+        Self::of(Arc::new(MemoryStore::new()), config).await
+    }
+
+    /// A server on a store that may hold something.
+    pub(crate) async fn on(store: Arc<MemoryStore>) -> Self {
+        Self::of(store, Config::default()).await
+    }
+
+    async fn of(store: Arc<MemoryStore>, config: Config) -> Self {
+        let server = ApiServer::new(store, config).await.unwrap();
         Self {
             service: server.service(Identity::admin()),
             server,
@@ -63,6 +70,15 @@ impl Api {
             server: Arc::clone(&self.server),
             service: self.service.clone(),
             prefix: format!("/clusters/{path}"),
+        }
+    }
+
+    /// The same server, seen by a user without rights.
+    pub(crate) fn user(&self, name: &str) -> Self {
+        Self {
+            server: Arc::clone(&self.server),
+            service: self.server.service(Identity::user(name)),
+            prefix: self.prefix.clone(),
         }
     }
 

@@ -262,3 +262,116 @@ async fn selectable_fields_select() {
         400
     );
 }
+
+#[tokio::test]
+async fn all_clusters_are_listed_and_watched_at_once() {
+    let api = Api::start().await;
+    let (a, b) = (api.cluster("ws-a"), api.cluster("ws-b"));
+    let all = api.cluster("*");
+    let foos = "/apis/ex.test/v1/foos";
+    assert_eq!(all.get(foos).await.code, 404);
+    b.post(CRDS, foo_crd(|_| {})).await.expect(201);
+    assert_eq!(all.get(foos).await.expect(200)["items"], json!([]));
+    // The same name with another schema.
+    let other = foo_crd(|v| {
+        v["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] =
+            json!({"other": {"type": "string", "default": "x"}});
+    });
+    a.post(CRDS, other).await.expect(201);
+    let mut watch = all.watch(&format!("{foos}?watch=true")).await;
+    a.post(FOOS, foo("one", json!({}))).await.expect(201);
+    b.post(FOOS, foo("one", json!({"n": 1}))).await.expect(201);
+    let list = all.get(foos).await.expect(200);
+    let seen: Vec<_> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| {
+            (
+                i["metadata"]["annotations"]["kcp.io/cluster"]
+                    .as_str()
+                    .unwrap(),
+                i["spec"].clone(),
+            )
+        })
+        .collect();
+    let wanted = [
+        ("ws-a", json!({"other": "x"})),
+        ("ws-b", json!({"n": 1, "size": "small"})),
+    ];
+    assert_eq!(seen, wanted);
+    let first = watch.next().await.unwrap();
+    assert_eq!(
+        first["object"]["metadata"]["annotations"]["kcp.io/cluster"],
+        "ws-a"
+    );
+    a.delete(&format!("{FOOS}/one")).await.expect(200);
+    watch.next().await.unwrap();
+    let gone = watch.next().await.unwrap();
+    assert_eq!(gone["type"], "DELETED");
+    assert_eq!(
+        gone["object"]["metadata"]["annotations"]["kcp.io/cluster"],
+        "ws-a"
+    );
+    assert_eq!(all.post(FOOS, foo("x", json!({}))).await.code, 405);
+    let user = api.user("somebody").cluster("*");
+    assert_eq!(user.get(foos).await.code, 403);
+}
+
+#[tokio::test]
+async fn what_an_earlier_definition_left_does_not_come_back() {
+    let api = with_foos().await;
+    let made = api.post(FOOS, foo("a", json!({}))).await.expect(201);
+    let store = std::sync::Arc::clone(api.server.store());
+    let key = "/ex.test/foos/root/default/a";
+    let left = store.get(key).await.unwrap().unwrap();
+    let crd = format!("{CRDS}/foos.ex.test");
+    api.delete(&crd).await.expect(200);
+    api.until(&crd, 404).await;
+    // As if a create had been under way while the definition went.
+    let op = ecp_store::Op::Put {
+        key: key.into(),
+        value: left.value,
+        expect: ecp_store::Expect::Absent,
+    };
+    store.commit(vec![op]).await.unwrap();
+    api.post(CRDS, foo_crd(|_| {})).await.expect(201);
+    assert_eq!(api.get(FOOS).await.expect(200)["items"], json!([]));
+    let again = api.post(FOOS, foo("a", json!({}))).await.expect(201);
+    assert_ne!(again["metadata"]["uid"], made["metadata"]["uid"]);
+}
+
+#[tokio::test]
+async fn definitions_are_served_after_a_restart() {
+    let store = std::sync::Arc::new(ecp_store::MemoryStore::new());
+    let api = Api::on(store.clone()).await;
+    api.post(CRDS, foo_crd(|_| {})).await.expect(201);
+    api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    api.server.shutdown().await;
+    let api = Api::on(store).await;
+    assert_eq!(
+        api.get(&format!("{FOOS}/a")).await.expect(200)["spec"]["n"],
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_interrupted_deletion_goes_on_after_a_restart() {
+    let store = std::sync::Arc::new(ecp_store::MemoryStore::new());
+    let api = Api::on(store.clone()).await;
+    api.post(CRDS, foo_crd(|_| {})).await.expect(201);
+    let mut body = foo("a", json!({}));
+    body["metadata"]["finalizers"] = json!(["ex.test/f"]);
+    api.post(FOOS, body).await.expect(201);
+    let crd = format!("{CRDS}/foos.ex.test");
+    api.delete(&crd).await.expect(200);
+    api.server.shutdown().await;
+    let api = Api::on(store).await;
+    api.merge(
+        &format!("{FOOS}/a"),
+        json!({"metadata": {"finalizers": null}}),
+    )
+    .await
+    .expect(200);
+    api.until(&crd, 404).await;
+}
