@@ -1,0 +1,4 @@
+//! Workspace namespaces against a Kubernetes API in process.
+
+mod cluster;
+mod workspace;
