@@ -228,9 +228,9 @@ fn apply_typed<'a>(
     let mut merged = merge(ty, base, config);
     if let Some(last) = &last {
         let target = merged.as_ref().unwrap_or(base);
-        if let Some(items) = pruned_fields(ty, target, &last.fields, &applied, &managed) {
+        if let Some(pruned) = pruned_fields(ty, target, &last.fields, &applied, &managed) {
             let object = merged.get_or_insert_with(|| base.clone());
-            remove(ty, object, &items, Emptied::Empty);
+            remove(ty, object, &pruned.items, Emptied::KeepIf(&pruned.owned));
             // What is empty now was full when the configuration was merged: its null or empty
             // value counts only now, and would change the object on the next apply otherwise.
             if let Some(settled) = merge(ty, object, config) {
@@ -313,6 +313,13 @@ fn reconcile_owners(managed: &mut Managed<'_>, ty: Type<'_>) -> bool {
     changed
 }
 
+/// What an apply takes out of an object.
+struct Pruned<'a> {
+    items: FieldSet<'a>,
+    /// What anybody owns after the apply.
+    owned: FieldSet<'a>,
+}
+
 /// The fields to take out of a merged object: those that the manager applied the last time, does
 /// not apply now, and that nobody else owns (structured-merge-diff, `Updater.prune`).
 fn pruned_fields<'a>(
@@ -321,15 +328,15 @@ fn pruned_fields<'a>(
     last: &FieldSet<'a>,
     applied: &FieldSet<'a>,
     others: &Managed<'a>,
-) -> Option<FieldSet<'a>> {
+) -> Option<Pruned<'a>> {
     if last.is_subset(applied) {
         return None;
     }
-    let kept = others
+    let owned = others
         .owners
         .values()
         .fold(applied.clone(), |all, owned| all.union(&owned.fields));
-    let kept = with_named_fields(Some(ty), &kept);
+    let kept = with_named_fields(Some(ty), &owned);
     let last = with_named_fields(Some(ty), last);
     if last.is_subset(&kept) {
         return None;
@@ -345,7 +352,7 @@ fn pruned_fields<'a>(
     let first = without(&last);
     let second = without(&all.difference(&first.union(&kept)));
     let items = last.intersection(&all.difference(&second));
-    (!items.is_empty()).then_some(items)
+    (!items.is_empty()).then_some(Pruned { items, owned })
 }
 
 /// What other managers own of the changed fields.
@@ -483,6 +490,42 @@ fn updated<'a>(
     managed.encode()
 }
 
+/// Whether two objects differ in nothing but the times of `managedFields`: such a write is none,
+/// or a controller that applies what defaulting or pruning takes back would never come to rest
+/// (apiserver, `ignoreManagedFieldsTimestampsTransformer`).
+pub fn same_but_times(a: &Value, b: &Value) -> bool {
+    fn same_fields(a: &Value, b: &Value, ignored: &str) -> bool {
+        let (Value::Object(a), Value::Object(b)) = (a, b) else {
+            return a == b;
+        };
+        let count = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(ignored));
+        count(a) == count(b)
+            && a.iter()
+                .all(|(name, value)| name == ignored || b.get(name) == Some(value))
+    }
+    if a == b {
+        return true;
+    }
+    let (Some(Value::Array(a_owners)), Some(Value::Array(b_owners))) =
+        (managed_fields(a), managed_fields(b))
+    else {
+        return false;
+    };
+    // Times take part in the order, so look for each entry's counterpart.
+    let found = |entry| {
+        b_owners
+            .iter()
+            .any(|other| same_fields(entry, other, "time"))
+    };
+    a_owners.len() == b_owners.len()
+        && a_owners.iter().all(found)
+        && same_fields(a, b, "metadata")
+        && match (a.get("metadata"), b.get("metadata")) {
+            (Some(a), Some(b)) => same_fields(a, b, "managedFields"),
+            _ => false,
+        }
+}
+
 fn managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
@@ -538,3 +581,6 @@ static UNOWNED: LazyLock<FieldSet<'static>> = LazyLock::new(|| {
             set.union(&FieldSet::of(path))
         })
 });
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,11 @@ impl Entry<'_> {
 }
 
 impl<'a> FieldSet<'a> {
+    /// The set without members.
+    pub(crate) const EMPTY: Self = Self {
+        entries: Vec::new(),
+    };
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

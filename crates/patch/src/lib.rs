@@ -17,7 +17,9 @@ mod strategic;
 mod typed;
 mod types;
 
-pub use apply::{ApplyError, Conflict, Manager, Typing, apply, conflict_message, track_update};
+pub use apply::{
+    ApplyError, Conflict, Manager, Typing, apply, conflict_message, same_but_times, track_update,
+};
 pub use error::PatchError;
 pub use json::json_patch;
 pub use merge::merge_patch;

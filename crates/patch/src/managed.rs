@@ -256,3 +256,6 @@ fn encode_entry(id: &Identity<'_>, owned: &Owned<'_>) -> Value {
     entry.insert("fieldsV1".to_owned(), owned.fields.encode());
     Value::Object(entry)
 }
+
+#[cfg(test)]
+mod tests;

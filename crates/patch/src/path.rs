@@ -82,12 +82,12 @@ impl<'a> PathElement<'a> {
                     }
                     text.push_str(&Value::String(name.to_string()).to_string());
                     text.push(':');
-                    text.push_str(&value.to_string());
+                    text.push_str(&json_text(value));
                 }
                 text.push('}');
                 text
             }
-            Self::Item(value) => format!("v:{value}"),
+            Self::Item(value) => format!("v:{}", json_text(value)),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -113,13 +113,26 @@ impl fmt::Display for PathElement<'_> {
                     if index > 0 {
                         f.write_str(",")?;
                     }
-                    write!(f, "{name}={value}")?;
+                    write!(f, "{name}={}", json_text(value))?;
                 }
                 f.write_str("]")
             }
-            Self::Item(value) => write!(f, "[={value}]"),
+            Self::Item(value) => write!(f, "[={}]", json_text(value)),
             Self::Index(index) => write!(f, "[{index}]"),
         }
+    }
+}
+
+/// A value as JSON, in one way: `1.0` is the number 1, as Go writes it.
+fn json_text(value: &Value) -> String {
+    /// Integers up to here are exact as floats.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => format!("{float:.0}"),
+            _ => number.to_string(),
+        },
+        _ => value.to_string(),
     }
 }
 
@@ -279,6 +292,8 @@ mod tests {
     fn integers_and_floats_compare_as_numbers() {
         let element = |value: Value| PathElement::Item(Cow::Owned(value));
         assert_eq!(element(json!(1)), element(json!(1.0)));
+        assert_eq!(element(json!(1.0)).encode(), "v:1");
+        assert_eq!(element(json!(1.5)).encode(), "v:1.5");
         assert!(element(json!(1)) < element(json!(1.5)));
         assert!(element(json!(-1)) < element(json!(u64::MAX)));
         assert!(element(json!(9)) < element(json!("")));
