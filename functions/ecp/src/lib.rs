@@ -1,7 +1,7 @@
 //! `function-ecp`, the composition function: SECA resources to managed resources of one cloud.
 //!
 //! [`compose`] is pure: what it answers follows from the request and the time alone. It reads the
-//! XR, asks for what the XR refers to ([`needs`]), turns it into a [`plan`](kinds) for the cloud of
+//! XR, asks for what the XR refers to (`needs`), turns it into a plan (`kinds`) for the cloud of
 //! its region ([`clouds`]), compares the plan with the managed resources observed ([`managed`]),
 //! and records what that means for the user ([`status`]).
 //!
