@@ -36,5 +36,5 @@ pub use names::{ENVELOPE_SPEC_FIELDS, object_name, seca_name, seca_spec};
 pub use reference::Reference;
 pub use schema::version_schema;
 pub use status::{HistoryEntry, Intent, State, Status};
-pub use validate::{validate, validate_update};
+pub use validate::{prune, validate, validate_update};
 pub use xrd::xrds;

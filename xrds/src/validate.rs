@@ -37,6 +37,18 @@ pub fn validate_update(info: &KindInfo, spec: &Value, old: &Value) -> Vec<FieldE
     check(info, spec, Some(old))
 }
 
+/// Removes what the schema of a kind does not know from a `spec`; returns the paths of what it
+/// removed. Server-side apply refuses unknown fields, so who applies must prune first.
+pub fn prune(info: &KindInfo, spec: &mut Value) -> Vec<String> {
+    let Some((_, schema)) = SCHEMAS.iter().find(|(kind, _)| *kind == info.kind) else {
+        return Vec::new();
+    };
+    let mut object = json!({"spec": spec.take()});
+    let pruned = schema.prune(&mut object);
+    *spec = object["spec"].take();
+    pruned
+}
+
 fn check(info: &KindInfo, spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let Some((_, schema)) = SCHEMAS.iter().find(|(kind, _)| *kind == info.kind) else {
         return Vec::new();

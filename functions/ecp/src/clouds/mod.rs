@@ -1,6 +1,6 @@
 //! The clouds, each behind one trait.
 //!
-//! A cloud is a module here and a line in [`CLOUDS`]. It turns a SECA resource, already resolved to
+//! A cloud is a module here and a line in `CLOUDS`. It turns a SECA resource, already resolved to
 //! plain values, into managed resources, and reads facts back from what was observed of them.
 
 mod dummy;
