@@ -4,12 +4,10 @@
 //! (the client is told by a `Warning`), `null` means absent, `status` and all of `metadata` but
 //! the region are ignored. What is known must have the right type and bounds.
 
-use std::collections::BTreeMap;
-
 use ecp_meta::names::is_dotted_name;
-use ecp_schema::{FieldError, Structural};
+use ecp_schema::FieldError;
 use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::cache::Entry;
 use crate::error::{ApiError, ErrorKind};
@@ -99,11 +97,6 @@ fn drop_nulls_in(value: &mut Value) {
     }
 }
 
-/// What a `spec` of each kind may look like.
-pub(crate) struct Rules {
-    schemas: BTreeMap<&'static str, Structural>,
-}
-
 /// A `spec` that the control plane will take, and what was left out of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Checked {
@@ -112,22 +105,7 @@ pub(crate) struct Checked {
     pub(crate) ignored: Vec<String>,
 }
 
-impl Rules {
-    /// The rules of every kind.
-    ///
-    /// # Errors
-    /// A kind whose schema does not compile.
-    pub(crate) fn new() -> Result<Self, &'static str> {
-        let schemas = ecp_xrds::kinds()
-            .iter()
-            .map(|info| {
-                let schema = Structural::compile(&ecp_xrds::version_schema(info));
-                schema.map(|s| (info.kind, s)).map_err(|_| info.kind)
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Self { schemas })
-    }
-
+impl Document {
     /// The object `spec` for a document, checked as the API server will check it.
     ///
     /// The SECA name stands in `spec` only where the object's differs, and once it does or does
@@ -136,17 +114,16 @@ impl Rules {
     /// # Errors
     /// Everything that is wrong, each with a pointer into the body.
     pub(crate) fn check(
-        &self,
+        self,
         info: &KindInfo,
         name: &str,
-        document: Document,
         region: Option<&str>,
         existing: Option<&Entry>,
     ) -> Result<Checked, ApiError> {
-        let Document {
+        let Self {
             common, mut spec, ..
-        } = document;
-        let mut ignored = self.set_reserved_aside(info, &mut spec)?;
+        } = self;
+        let mut ignored = set_reserved_aside(info, &mut spec)?;
         if !common.is_empty() {
             spec.insert("commonData".into(), Value::Object(common));
         }
@@ -160,11 +137,9 @@ impl Rules {
         if spell_out {
             spec.insert("name".into(), name.into());
         }
-        let mut object = json!({ "spec": spec });
-        if let Some(schema) = self.schemas.get(info.kind) {
-            ignored.extend(schema.prune(&mut object).iter().map(|path| pointer(path)));
-        }
-        let spec = object["spec"].take();
+        let mut spec = Value::Object(spec);
+        let pruned = ecp_xrds::prune(info, &mut spec);
+        ignored.extend(pruned.iter().map(|path| pointer(path)));
         let errors = match existing.and_then(|e| e.object().get("spec")) {
             Some(old) => ecp_xrds::validate_update(info, &spec, old),
             None => ecp_xrds::validate(info, &spec),
@@ -175,34 +150,32 @@ impl Rules {
             Err(refused(&errors))
         }
     }
+}
 
-    /// Names of `spec` that are not SECA's. Where the spec is free they cannot be used; elsewhere
-    /// they are members that SECA does not know.
-    fn set_reserved_aside(
-        &self,
-        info: &KindInfo,
-        spec: &mut Map<String, Value>,
-    ) -> Result<Vec<String>, ApiError> {
-        let reserved = |name: &str| {
-            ENVELOPE_SPEC_FIELDS.contains(&name) || CROSSPLANE_SPEC_FIELDS.contains(&name)
-        };
-        let found: Vec<String> = spec.keys().filter(|k| reserved(k)).cloned().collect();
-        if let (Some(first), "Workspace") = (found.first(), info.kind) {
-            let mut error = ApiError::new(
-                ErrorKind::Invalid,
-                format!("spec.{first} is reserved and cannot be used in a free spec"),
-            );
-            for name in &found {
-                error = error.at_pointer(format!("/spec/{}", escape(name)));
-            }
-            return Err(error);
+/// Names of `spec` that are not SECA's. Where the spec is free they cannot be used; elsewhere
+/// they are members that SECA does not know.
+fn set_reserved_aside(
+    info: &KindInfo,
+    spec: &mut Map<String, Value>,
+) -> Result<Vec<String>, ApiError> {
+    let reserved =
+        |name: &str| ENVELOPE_SPEC_FIELDS.contains(&name) || CROSSPLANE_SPEC_FIELDS.contains(&name);
+    let found: Vec<String> = spec.keys().filter(|k| reserved(k)).cloned().collect();
+    if let (Some(first), "Workspace") = (found.first(), info.kind) {
+        let mut error = ApiError::new(
+            ErrorKind::Invalid,
+            format!("spec.{first} is reserved and cannot be used in a free spec"),
+        );
+        for name in &found {
+            error = error.at_pointer(format!("/spec/{}", escape(name)));
         }
-        spec.retain(|name, _| !reserved(name));
-        Ok(found
-            .iter()
-            .map(|name| format!("/spec/{}", escape(name)))
-            .collect())
+        return Err(error);
     }
+    spec.retain(|name, _| !reserved(name));
+    Ok(found
+        .iter()
+        .map(|name| format!("/spec/{}", escape(name)))
+        .collect())
 }
 
 fn refused(errors: &[FieldError]) -> ApiError {
@@ -313,6 +286,8 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -406,9 +381,7 @@ mod tests {
     fn check(kind: &str, body: &str) -> Result<Checked, ApiError> {
         let info = ecp_xrds::by_kind(kind).expect("kind");
         let document = Document::parse(body.as_bytes()).expect("parsed");
-        Rules::new()
-            .expect("rules")
-            .check(info, "x", document, Some("r"), None)
+        document.check(info, "x", Some("r"), None)
     }
 
     #[test]

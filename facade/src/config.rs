@@ -84,6 +84,8 @@ pub struct Config {
     pub settle: Duration,
     /// Largest request body.
     pub body_bytes_max: usize,
+    /// Longest time a client may take to send its body.
+    pub body_read_timeout: Duration,
     /// Requests worked on at once.
     pub requests_in_flight_max: usize,
 }
@@ -108,6 +110,7 @@ impl Config {
             references: ReferencePolicies::default(),
             settle: limits::SETTLE_DEFAULT,
             body_bytes_max: limits::BODY_BYTES_MAX,
+            body_read_timeout: limits::BODY_READ_TIMEOUT,
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
         }
     }

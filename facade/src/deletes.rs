@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::cache::{Entry, KindCache};
 use crate::control::CallError;
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::Facade;
+use crate::facade::{Facade, Slot};
 use crate::limits;
 use crate::path::Target;
 use crate::query;
@@ -24,6 +24,7 @@ impl Facade {
     /// Starts the deletion of a resource.
     pub(crate) async fn delete(
         &self,
+        slot: Slot<'_>,
         target: &Target,
         name: &str,
         headers: &HeaderMap,
@@ -65,7 +66,9 @@ impl Facade {
                     Err(error) => return Err(self.failed(error)),
                 }
             }
-            wait_gone(kind, entry.uid(), deadline).await;
+            if let Some(_waiting) = self.wait_instead_of(slot) {
+                wait_gone(kind, entry.uid(), deadline).await;
+            }
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::ACCEPTED;
             return Ok(response);

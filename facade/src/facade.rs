@@ -5,15 +5,16 @@ use std::sync::Arc;
 use ecp_meta::object;
 use ecp_xrds::{KindInfo, Scope};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::body::{Rules, refused_by_server};
+use crate::body::refused_by_server;
 use crate::cache::{Cache, Entry, KindCache, derived_name, item_key, namespaces_collection};
 use crate::config::{Access, Config};
 use crate::control::{CallError, ControlPlane};
 use crate::error::{ApiError, ErrorKind};
+use crate::limits;
 use crate::metrics::Metrics;
 use crate::path::Target;
 use crate::view::Lens;
@@ -30,20 +31,21 @@ struct Inner {
     config: Config,
     control: ControlPlane,
     cache: Cache,
-    rules: Rules,
     metrics: Metrics,
     in_flight: Semaphore,
+    waiting: Semaphore,
     draining: CancellationToken,
     watches: CancellationToken,
     tasks: TaskTracker,
 }
 
+/// A place among the requests that are worked on.
+#[expect(dead_code, reason = "the permit is held, not read")]
+pub(crate) struct Slot<'a>(SemaphorePermit<'a>);
+
 /// A facade cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The schema of a kind does not compile.
-    #[error("schema of kind {0} does not compile")]
-    Schema(&'static str),
     /// Without authentication, only the same machine may connect.
     #[error("without authentication the facade listens on loopback only, not on {0}")]
     NotLoopback(std::net::SocketAddr),
@@ -73,9 +75,9 @@ impl Facade {
         let inner = Inner {
             control: ControlPlane::new(config.client.clone()),
             cache: Cache::new(),
-            rules: Rules::new().map_err(StartError::Schema)?,
             metrics: Metrics::new(),
             in_flight: Semaphore::new(config.requests_in_flight_max),
+            waiting: Semaphore::new(limits::WAITING_MAX),
             draining: shutdown,
             watches: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -116,16 +118,20 @@ impl Facade {
         &self.inner.cache
     }
 
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.inner.rules
-    }
-
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 
-    pub(crate) fn in_flight(&self) -> &Semaphore {
-        &self.inner.in_flight
+    /// Takes a place among the requests that are worked on, if there is one.
+    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
+        self.inner.in_flight.try_acquire().ok().map(Slot)
+    }
+
+    /// Gives a request's place back while it waits for the control plane, so that a slow cloud
+    /// does not keep others out. None when too many wait already: then there is no wait.
+    pub(crate) fn wait_instead_of(&self, slot: Slot<'_>) -> Option<SemaphorePermit<'_>> {
+        drop(slot);
+        self.inner.waiting.try_acquire().ok()
     }
 
     /// Cancelled when the facade takes no new connections.

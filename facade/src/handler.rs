@@ -15,10 +15,11 @@ use http_body_util::{BodyExt as _, Limited};
 use crate::auth::{Claim, Identity, bearer_token};
 use crate::config::Access;
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::Facade;
+use crate::facade::{Facade, Slot};
 use crate::limits;
 use crate::path::{self, Route, Target};
 use crate::query;
+use crate::writes::Put;
 
 /// Names a request in the log and to the client.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,12 +49,12 @@ async fn handle(State(facade): State<Facade>, request: Request<Body>) -> Respons
         Some(Route::WellKnown) | None => facade.metrics().other(),
     };
     let counted = facade.metrics().begin();
-    let outcome = match facade.in_flight().try_acquire() {
-        Err(_) => Err(ApiError::new(
+    let outcome = match facade.slot() {
+        None => Err(ApiError::new(
             ErrorKind::TooMany,
             "too many requests at once; try again",
         )),
-        Ok(_permit) => AssertUnwindSafe(facade.dispatch(route, &parts, body))
+        Some(slot) => AssertUnwindSafe(facade.dispatch(slot, route, &parts, body))
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(ApiError::internal("a handler panicked"))),
@@ -148,6 +149,7 @@ impl Facade {
 
     async fn dispatch(
         &self,
+        slot: Slot<'_>,
         route: Option<Route>,
         parts: &Parts,
         body: Body,
@@ -182,11 +184,18 @@ impl Facade {
                 self.authorize(&identity, &target, "put").await?;
                 query::require_json(headers)?;
                 let body = self.read_body(headers, body).await?;
-                self.put(&target, name, path, headers, &body).await
+                let put = Put {
+                    target: &target,
+                    name,
+                    path,
+                    headers,
+                    body: &body,
+                };
+                self.put(slot, put).await
             }
             (&Method::DELETE, Some(name)) if !target.info.catalogue => {
                 self.authorize(&identity, &target, "delete").await?;
-                self.delete(&target, name, headers).await
+                self.delete(slot, &target, name, headers).await
             }
             _ => Err(ApiError::method_not_allowed(target.methods())),
         }
@@ -259,7 +268,7 @@ impl Facade {
         }
         let mut limited = Limited::new(body, max);
         let reading = (&mut limited).collect();
-        match tokio::time::timeout(limits::BODY_READ_TIMEOUT, reading).await {
+        match tokio::time::timeout(self.config().body_read_timeout, reading).await {
             Err(_) => Err(ApiError::new(
                 ErrorKind::Timeout,
                 "the body did not arrive in time",

@@ -10,6 +10,8 @@ pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(60);
 pub const BODY_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests worked on at once; more are refused with 429.
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 1024;
+/// Mutating requests that wait for the control plane at once; more are answered without a wait.
+pub const WAITING_MAX: usize = 8192;
 /// Connections open at once; more wait in the listener's backlog.
 pub const CONNECTIONS_MAX: usize = 4096;
 /// What a client is told to wait after 429 and 503.

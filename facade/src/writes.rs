@@ -14,12 +14,12 @@ use crate::body::{Checked, Document, check_name};
 use crate::cache::{Entry, KindCache};
 use crate::control::CallError;
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::Facade;
+use crate::facade::{Facade, Slot};
 use crate::limits;
 use crate::path::Target;
 use crate::query;
 use crate::reads::json_response;
-use crate::view::document;
+use crate::view;
 
 /// An accepted write.
 struct Written {
@@ -30,74 +30,73 @@ struct Written {
 /// What a write is conditional on: SECA's resource version, if the client named one.
 type Condition = Option<i64>;
 
+/// A PUT as it came in.
+pub(crate) struct Put<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) name: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a [u8],
+}
+
 impl Facade {
     /// Creates a resource or replaces its intent.
     pub(crate) async fn put(
         &self,
-        target: &Target,
-        name: &str,
-        path: &str,
-        headers: &HeaderMap,
-        body: &[u8],
+        slot: Slot<'_>,
+        put: Put<'_>,
     ) -> Result<Response<Body>, ApiError> {
-        query::accept(headers)?;
-        let condition = query::if_unmodified_since(headers)?;
-        let document = Document::parse(body)?;
+        let Put { target, name, .. } = put;
+        query::accept(put.headers)?;
+        let condition = query::if_unmodified_since(put.headers)?;
+        let document = Document::parse(put.body)?;
         check_names(target, name)?;
-        let requested_region = self.check_region(&document)?;
+        self.check_region(document.region.as_deref())?;
         self.check_parents(target).await?;
         let existing = self.existing(target, name, condition).await?;
         if let Some(entry) = &existing {
             refuse_deleting(entry, target)?;
         }
-        let region = self.region_for(requested_region, existing.as_deref())?;
-        let checked = self.rules().check(
-            target.info,
-            name,
-            document,
-            region.as_deref(),
-            existing.as_deref(),
-        )?;
+        let region = self.region_for(document.region.as_deref(), existing.as_deref())?;
+        let checked = document.check(target.info, name, region.as_deref(), existing.as_deref())?;
         self.check_references(target, &checked.spec).await?;
-        let deadline = Instant::now() + query::settle(headers, self.config().settle);
+        let deadline = Instant::now() + query::settle(put.headers, self.config().settle);
         let namespace = self.namespace_for_write(target).await?;
         let written = self
             .write(target, name, &namespace, &checked, existing, condition)
             .await?;
-        let entry = settle(self.kind(target.info), written.entry, deadline).await;
+        let entry = match self.wait_instead_of(slot) {
+            Some(_waiting) => settle(self.kind(target.info), written.entry, deadline).await,
+            None => written.entry,
+        };
         let status = if written.created {
             StatusCode::CREATED
         } else {
             StatusCode::OK
         };
-        let mut response = json_response(status, document_of(self, target, &entry));
-        let headers = response.headers_mut();
+        let body = view::document(self.lens(target), &entry, "PUT");
+        let mut response = json_response(status, body);
         if written.created
-            && let Ok(location) = HeaderValue::from_str(path)
+            && let Ok(location) = HeaderValue::from_str(put.path)
         {
-            headers.insert(LOCATION, location);
+            response.headers_mut().insert(LOCATION, location);
         }
-        for pointer in checked.ignored.iter().take(limits::PROBLEM_SOURCES_MAX) {
-            let text = format!("299 - \"{} is unknown and was ignored\"", plain(pointer));
-            if let Ok(warning) = HeaderValue::from_str(&text) {
-                headers.append(WARNING, warning);
-            }
-        }
+        warn_of(&checked.ignored, response.headers_mut());
         Ok(response)
     }
 
     /// The region the client asks for. It must be known; an empty one is none (section 3.2).
-    fn check_region(&self, document: &Document) -> Result<Option<String>, ApiError> {
-        let Some(region) = &document.region else {
-            return Ok(None);
+    fn check_region(&self, requested: Option<&str>) -> Result<(), ApiError> {
+        let Some(region) = requested else {
+            return Ok(());
         };
-        let known = *region == self.config().region
+        let known = region == self.config().region
             || self
                 .cache()
                 .by_kind("Region")
                 .is_some_and(|regions| regions.get("", region).is_some());
         if known {
-            Ok(Some(region.clone()))
+            Ok(())
         } else {
             Err(ApiError::new(
                 ErrorKind::ReferenceMissing,
@@ -110,11 +109,11 @@ impl Facade {
     /// The region to write: a resource stays where it is.
     fn region_for(
         &self,
-        requested: Option<String>,
+        requested: Option<&str>,
         existing: Option<&Entry>,
     ) -> Result<Option<String>, ApiError> {
         let Some(entry) = existing else {
-            return Ok(requested.or_else(|| Some(self.config().region.clone())));
+            return Ok(Some(requested.unwrap_or(&self.config().region).to_owned()));
         };
         let stored = entry.spec("region").and_then(Value::as_str);
         match (stored, requested) {
@@ -351,8 +350,14 @@ impl Facade {
     }
 }
 
-fn document_of(facade: &Facade, target: &Target, entry: &Entry) -> bytes::Bytes {
-    document(facade.lens(target), entry, "PUT")
+/// Tells the client which members were ignored (RFC 7234, code 299).
+fn warn_of(ignored: &[String], headers: &mut HeaderMap) {
+    for pointer in ignored.iter().take(limits::PROBLEM_SOURCES_MAX) {
+        let text = format!("299 - \"{} is unknown and was ignored\"", plain(pointer));
+        if let Ok(warning) = HeaderValue::from_str(&text) {
+            headers.append(WARNING, warning);
+        }
+    }
 }
 
 /// Printable characters only, so that a client's text cannot break a header.

@@ -55,6 +55,9 @@ impl Namespaces {
     pub(crate) fn find(&self, tenant: &str, workspace: &str) -> Option<Namespace> {
         let state = self.state.read();
         let all = state.by_place.get(&(tenant.into(), workspace.into()))?;
+        if all.len() == 1 {
+            return all.values().next().cloned();
+        }
         all.get(&derived_name(tenant, workspace))
             .or_else(|| all.values().next())
             .cloned()

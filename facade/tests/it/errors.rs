@@ -193,20 +193,63 @@ async fn the_spec_profile_answers_as_the_specification_says() {
         .problem(412);
 }
 
+/// An authenticator that lets requests through one by one.
+#[derive(Debug)]
+struct Gate(tokio::sync::Semaphore);
+
+#[async_trait::async_trait]
+impl Authenticator for Gate {
+    async fn authenticate(&self, _: &str) -> Result<Option<Identity>, ApiError> {
+        self.0.acquire().await.expect("open").forget();
+        Ok(Some(Identity::admin("somebody")))
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_requests_at_once_are_told_to_come_back() {
-    let world = World::with(|config| config.requests_in_flight_max = 1).await;
-    world.put(WORKSPACE, json!({})).await.ok(201);
-    world.mood(Mood::Idle);
-    let path = format!("{DISKS}/d");
-    let mut first = std::pin::pin!(world.put(&path, disk(1)));
+    let gate = Arc::new(Gate(tokio::sync::Semaphore::new(0)));
+    let access = Access::Tokens(gate.clone());
+    let world = World::with(|config| {
+        config.requests_in_flight_max = 1;
+        config.access = access;
+    })
+    .await;
+    let mut first = std::pin::pin!(world.get(SKUS));
     assert!(futures::poll!(&mut first).is_pending());
     let busy = world.get(SKUS).await;
     busy.problem(429);
     assert_eq!(busy.headers["retry-after"], "1");
-    world.mood(Mood::Willing);
-    first.await.ok(201);
+    gate.0.add_permits(2);
+    first.await.ok(200);
     world.get(SKUS).await.ok(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_waits_for_a_slow_cloud_keeps_nobody_out() {
+    let world = World::with(|config| config.requests_in_flight_max = 1).await;
+    world.put(WORKSPACE, json!({})).await.ok(201);
+    world.mood(Mood::Idle);
+    let path = format!("{DISKS}/d");
+    let waiting = world.put(&path, disk(1));
+    let reading = async {
+        world.eventually(&path, |a| a.status == 200).await;
+        world.mood(Mood::Willing);
+    };
+    let (answer, ()) = futures::join!(waiting, reading);
+    answer.ok(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_is_given_up() {
+    let world = World::with(|config| {
+        config.body_read_timeout = std::time::Duration::from_millis(20);
+    })
+    .await;
+    let stalled = futures::stream::pending::<Result<String, std::io::Error>>();
+    let answer = world
+        .call(Method::PUT, WORKSPACE, &[], Body::from_stream(stalled))
+        .await;
+    answer.problem(408);
 }
 
 #[tokio::test(flavor = "multi_thread")]

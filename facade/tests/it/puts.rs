@@ -10,8 +10,15 @@ use crate::player::Mood;
 use crate::world::{DISKS, IMAGES, WORKSPACE, World, disk, states};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resource_lives_from_create_to_gone() {
-    let world = World::with_workspace().await;
+async fn a_resource_lives_from_create_to_gone_in_both_flavours() {
+    for flavour in ecp_xrds::Flavour::ALL {
+        let world = World::of(flavour, |_| {}).await;
+        world.put(WORKSPACE, json!({})).await.ok(201);
+        live_and_die(&world).await;
+    }
+}
+
+async fn live_and_die(world: &World) {
     let path = format!("{DISKS}/disk-1");
     let body = json!({
         "labels": {"env": "prod"}, "annotations": {"a": "b c"}, "extensions": {"x": {"y": [1, null]}},

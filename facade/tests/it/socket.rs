@@ -1,6 +1,7 @@
 //! The facade on a real socket: drain, loopback, an unreachable control plane.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ecp_facade::{Access, Config, Facade, StartError, StaticTokens};
@@ -10,9 +11,10 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 use crate::player::Mood;
-use crate::world::{DISKS, SKUS, TOKEN, World, disk};
+use crate::world::{DISKS, SKUS, TOKEN, WORKSPACE, World, disk};
 
 type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Empty<bytes::Bytes>>;
 
@@ -120,4 +122,108 @@ async fn an_unreachable_control_plane_is_503_and_nothing_leaks() {
     assert_eq!(get(&client, format!("http://{front}/readyz")).await.0, 503);
     assert_eq!(get(&client, format!("http://{front}/healthz")).await.0, 200);
     shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_control_plane_stops_writes_at_once_and_reads_soon() {
+    let world = World::with_workspace().await;
+    let lost = Arc::new(AtomicBool::new(false));
+    let through = world.client.clone();
+    let service = {
+        let lost = Arc::clone(&lost);
+        tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (lost, through) = (lost.load(Ordering::SeqCst), through.clone());
+            async move {
+                if lost {
+                    return Err("connection refused by 10.1.2.3".into());
+                }
+                through.send(request).await.map_err(tower::BoxError::from)
+            }
+        })
+    };
+    let access = Access::Tokens(Arc::new(StaticTokens::admin(TOKEN)));
+    let client = kube::Client::new(service, "default");
+    let config = Config::new(client, "region-1", "http://facade.test", access);
+    let router = ecp_facade::router(config, world.shutdown.clone()).expect("router");
+    let ask = async |method: http::Method, path: &str, body: String| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .body(axum::body::Body::from(body))
+            .expect("request");
+        let response = router.clone().oneshot(request).await.expect("infallible");
+        let status = response.status().as_u16();
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .expect("body")
+            .to_bytes();
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let filled = async {
+        while ask(http::Method::GET, "/readyz", String::new()).await.0 != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), filled)
+        .await
+        .expect("ready");
+    lost.store(true, Ordering::SeqCst);
+    let (status, body) = ask(
+        http::Method::PUT,
+        &format!("{DISKS}/d"),
+        disk(1).to_string(),
+    )
+    .await;
+    assert_eq!(status, 503, "{body}");
+    assert!(!body.contains("10.1.2.3"), "{body}");
+    assert_eq!(
+        ask(http::Method::GET, WORKSPACE, String::new()).await.0,
+        200
+    );
+    let fresh = format!("{DISKS}/never-seen");
+    assert_eq!(ask(http::Method::GET, &fresh, String::new()).await.0, 503);
+    lost.store(false, Ordering::SeqCst);
+    let (status, body) = ask(
+        http::Method::PUT,
+        &format!("{DISKS}/d"),
+        disk(1).to_string(),
+    )
+    .await;
+    assert_eq!(status, 201, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_works_on_a_kept_connection() {
+    let world = World::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let address = listener.local_addr().expect("address");
+    let facade = world.facade.clone();
+    tokio::spawn(async move { facade.serve(listener).await });
+    let client = http();
+    for _ in 0..3 {
+        let request = http::Request::head(format!("http://{address}{SKUS}"))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .body(Empty::new())
+            .expect("request");
+        let response = client.request(request).await.expect("answer");
+        assert_eq!(response.status(), 200);
+        let announced = response.headers()["content-length"]
+            .to_str()
+            .expect("text")
+            .to_owned();
+        assert!(
+            response
+                .into_body()
+                .collect()
+                .await
+                .expect("body")
+                .to_bytes()
+                .is_empty()
+        );
+        let (_, body) = get(&client, format!("http://{address}{SKUS}")).await;
+        assert_eq!(announced, body.len().to_string());
+    }
 }

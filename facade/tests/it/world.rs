@@ -7,7 +7,7 @@ use axum::body::Body;
 use ecp_apiserver::{ApiServer, Identity};
 use ecp_facade::{Access, Config, Facade, StaticTokens};
 use ecp_store::MemoryStore;
-use ecp_xr::crd::composite_crd;
+use ecp_xr::crd::{claim_crd, composite_crd};
 use ecp_xr::xrd::Xrd;
 use ecp_xrds::Flavour;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -37,7 +37,6 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) facade: Facade,
     pub(crate) shutdown: CancellationToken,
-    pub(crate) server: Arc<ApiServer>,
     router: axum::Router,
     mood: watch::Sender<Mood>,
 }
@@ -100,11 +99,16 @@ impl World {
 
     /// A world whose facade is set up by `change`.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::of(Flavour::V2, change).await
+    }
+
+    /// A world with one flavour of kinds.
+    pub(crate) async fn of(flavour: Flavour, change: impl FnOnce(&mut Config)) -> Self {
         let server = ApiServer::new(Arc::new(MemoryStore::new()), Default::default())
             .await
             .expect("API server");
         let client = Client::new(server.service(Identity::admin()), "default");
-        install_crds(&client).await;
+        install_crds(&client, flavour).await;
         install_catalogue(&client).await;
         let shutdown = CancellationToken::new();
         let tokens = StaticTokens::admin(TOKEN).with(
@@ -133,7 +137,6 @@ impl World {
             client,
             facade,
             shutdown,
-            server,
             mood,
         }
     }
@@ -252,10 +255,16 @@ pub(crate) fn states(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-async fn install_crds(client: &Client) {
+/// Installs what users write: the namespaced XRs of one flavour, the claims of the other.
+async fn install_crds(client: &Client, flavour: Flavour) {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for xrd in ecp_xrds::xrds(Flavour::V2) {
-        let mut crd = composite_crd(&Xrd::parse(&xrd).expect("XRD")).expect("CRD");
+    for (info, xrd) in ecp_xrds::kinds().iter().zip(ecp_xrds::xrds(flavour)) {
+        let xrd = Xrd::parse(&xrd).expect("XRD");
+        let mut crd = if flavour == Flavour::Claims && info.has_claim() {
+            claim_crd(&xrd).expect("CRD")
+        } else {
+            composite_crd(&xrd).expect("CRD")
+        };
         // The XRD itself is not installed, so nothing can own the CRD.
         ecp_meta::object::metadata_mut(&mut crd).remove("ownerReferences");
         let crd = serde_json::from_value(crd).expect("typed CRD");
