@@ -35,7 +35,8 @@ async fn settle(api: &Api) {
     let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "none"});
     for n in 0..3 {
         let name = format!("canary-{n}");
-        api.create(MAPS, map(&name, std::slice::from_ref(&nobody))).await;
+        api.create(MAPS, map(&name, std::slice::from_ref(&nobody)))
+            .await;
         api.until_gone(&at(&name)).await;
     }
 }
@@ -45,7 +46,8 @@ async fn dependents_follow_their_owner() {
     let api = Api::start().await;
     let owner = api.create(MAPS, map("owner", &[])).await;
     let child = api.create(MAPS, map("child", &[owned_by(&owner)])).await;
-    api.create(MAPS, map("grandchild", &[owned_by(&child)])).await;
+    api.create(MAPS, map("grandchild", &[owned_by(&child)]))
+        .await;
     api.create(MAPS, map("bystander", &[])).await;
     api.delete(&at("owner"), "Background").await;
     api.until_gone(&at("child")).await;
@@ -58,7 +60,8 @@ async fn an_object_stays_while_one_owner_does_and_loses_the_other_reference() {
     let api = Api::start().await;
     let one = api.create(MAPS, map("one", &[])).await;
     let two = api.create(MAPS, map("two", &[])).await;
-    api.create(MAPS, map("child", &[owned_by(&one), owned_by(&two)])).await;
+    api.create(MAPS, map("child", &[owned_by(&one), owned_by(&two)]))
+        .await;
     api.delete(&at("one"), "Background").await;
     api.until(&at("child"), "left with one owner", |answer| {
         answer.code == 200 && answer.body["metadata"]["ownerReferences"] == json!([owned_by(&two)])
@@ -97,7 +100,9 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
     settle(&api).await;
     assert!(api.exists(&at("owner")).await, "it must wait");
     assert_eq!(
-        api.merge(&at("held"), json!({"metadata": {"finalizers": null}})).await.code,
+        api.merge(&at("held"), json!({"metadata": {"finalizers": null}}))
+            .await
+            .code,
         200
     );
     api.until_gone(&at("owner")).await;
@@ -119,7 +124,8 @@ async fn foreground_deletion_goes_down_the_whole_tree_first() {
     .await;
     settle(&api).await;
     assert!(api.exists(&at("child")).await && api.exists(&at("owner")).await);
-    api.merge(&at("grandchild"), json!({"metadata": {"finalizers": null}})).await;
+    api.merge(&at("grandchild"), json!({"metadata": {"finalizers": null}}))
+        .await;
     api.until_gone(&at("child")).await;
     api.until_gone(&at("owner")).await;
 }
@@ -150,8 +156,11 @@ async fn a_reference_to_nobody_counts_as_a_deleted_owner() {
 #[tokio::test]
 async fn an_owner_in_another_namespace_does_not_count() {
     let api = Api::start().await;
-    api.create("/api/v1/namespaces", json!({"metadata": {"name": "far"}})).await;
-    let owner = api.create("/api/v1/namespaces/far/configmaps", map("owner", &[])).await;
+    api.create("/api/v1/namespaces", json!({"metadata": {"name": "far"}}))
+        .await;
+    let owner = api
+        .create("/api/v1/namespaces/far/configmaps", map("owner", &[]))
+        .await;
     api.create(MAPS, map("child", &[owned_by(&owner)])).await;
     api.until_gone(&at("child")).await;
     // A namespace, which is in none, may own what is anywhere.
@@ -178,9 +187,12 @@ async fn dependents_go_with_the_objects_of_a_deleted_definition() {
     let api = Api::start().await;
     api.create(CRDS, disk_crd()).await;
     let disk = json!({"apiVersion": "ex.test/v1", "kind": "Disk", "metadata": {"name": "d"}});
-    let disk = api.create("/apis/ex.test/v1/namespaces/default/disks", disk).await;
+    let disk = api
+        .create("/apis/ex.test/v1/namespaces/default/disks", disk)
+        .await;
     api.create(MAPS, map("child", &[owned_by(&disk)])).await;
-    api.delete(&format!("{CRDS}/disks.ex.test"), "Background").await;
+    api.delete(&format!("{CRDS}/disks.ex.test"), "Background")
+        .await;
     api.until_gone(&at("child")).await;
 }
 
@@ -198,7 +210,8 @@ async fn an_owner_deleted_in_one_cluster_takes_nothing_in_another() {
     let own = b.create(disks, disk).await;
     a.create(MAPS, map("child", &[owned_by(&owner)])).await;
     // The forged uid beside a real owner: the object must stay, with either.
-    b.create(MAPS, map("child", &[owned_by(&own), owned_by(&own)])).await;
+    b.create(MAPS, map("child", &[owned_by(&own), owned_by(&own)]))
+        .await;
     a.delete(&format!("{disks}/d"), "Background").await;
     a.until_gone(&at("child")).await;
     settle(&b).await;

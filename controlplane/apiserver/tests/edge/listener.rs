@@ -25,7 +25,9 @@ type Sender = hyper::client::conn::http2::SendRequest<Full<Bytes>>;
 /// TLS settings of a client that trusts the server, with a certificate of its own or without.
 fn client_config(pki: &Pki, certificate: bool, alpn: &str) -> rustls::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(pki.ca_pem().as_bytes()).unwrap()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_slice(pki.ca_pem().as_bytes()).unwrap())
+        .unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -49,8 +51,9 @@ async fn connect(front: &Front, certificate: bool) -> Sender {
     let stream = TcpStream::connect(front.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
-    let (sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream)
+        .await
+        .unwrap();
     tokio::spawn(connection);
     sender
 }
@@ -65,7 +68,11 @@ async fn get(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    sender.clone().send_request(request.body(Full::default()).unwrap()).await.unwrap()
+    sender
+        .clone()
+        .send_request(request.body(Full::default()).unwrap())
+        .await
+        .unwrap()
 }
 
 async fn body(response: Response<Incoming>) -> Value {
@@ -78,12 +85,28 @@ async fn a_client_without_credentials_sees_health_and_version_only() {
     let front = Front::start().await;
     let sender = connect(&front, false).await;
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
-        assert_eq!(get(&sender, &front, path, &[]).await.status(), 200, "{path}");
+        assert_eq!(
+            get(&sender, &front, path, &[]).await.status(),
+            200,
+            "{path}"
+        );
     }
-    for path in ["/api", "/apis", "/api/v1/secrets", "/openapi/v3", "/metrics", "/nothing"] {
+    for path in [
+        "/api",
+        "/apis",
+        "/api/v1/secrets",
+        "/openapi/v3",
+        "/metrics",
+        "/nothing",
+    ] {
         let response = get(&sender, &front, path, &[]).await;
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
-        assert!(response.headers()["www-authenticate"].to_str().unwrap().starts_with("Bearer"));
+        assert!(
+            response.headers()["www-authenticate"]
+                .to_str()
+                .unwrap()
+                .starts_with("Bearer")
+        );
         assert_eq!(body(response).await["reason"], "Unauthorized", "{path}");
     }
 }
@@ -95,7 +118,10 @@ async fn tokens_are_their_users() {
     let secrets = "/api/v1/secrets";
     let admin = format!("Bearer {}", front.pki.token());
     let ask = async |token: &str| {
-        get(&sender, &front, secrets, &[("authorization", token)]).await.status().as_u16()
+        get(&sender, &front, secrets, &[("authorization", token)])
+            .await
+            .status()
+            .as_u16()
     };
     assert_eq!(ask(&admin).await, 200);
     assert_eq!(ask("Bearer user-token").await, 403);
@@ -114,7 +140,12 @@ async fn identity_headers_from_outside_change_nothing() {
         ("X-Remote-Group", "system:masters"),
         ("X-Remote-Extra-Scopes", "all"),
     ];
-    assert_eq!(get(&sender, &front, "/api/v1/secrets", &forged).await.status(), 403);
+    assert_eq!(
+        get(&sender, &front, "/api/v1/secrets", &forged)
+            .await
+            .status(),
+        403
+    );
 }
 
 #[tokio::test]
@@ -131,7 +162,9 @@ async fn certificates_of_another_authority_are_refused() {
     let front = Front::start().await;
     let stranger = Pki::ephemeral(&[], SystemTime::now()).unwrap();
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(front.pki.ca_pem().as_bytes()).unwrap()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_slice(front.pki.ca_pem().as_bytes()).unwrap())
+        .unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let pem = &stranger.admin().certificate_pem;
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -151,7 +184,9 @@ async fn certificates_of_another_authority_are_refused() {
         // With TLS 1.3 the client learns of it on its first read.
         Ok(mut stream) => {
             let mut buffer = [0; 1];
-            tokio::io::AsyncReadExt::read(&mut stream, &mut buffer).await.is_err()
+            tokio::io::AsyncReadExt::read(&mut stream, &mut buffer)
+                .await
+                .is_err()
         }
     };
     assert!(refused);
@@ -167,9 +202,14 @@ async fn http_1_is_spoken_too() {
     let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::get("/apis").header("host", "x").body(Full::<Bytes>::default());
+    let request = Request::get("/apis")
+        .header("host", "x")
+        .body(Full::<Bytes>::default());
     let response = sender.send_request(request.unwrap()).await.unwrap();
-    assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_11));
+    assert_eq!(
+        (response.status().as_u16(), response.version()),
+        (200, Version::HTTP_11)
+    );
 }
 
 #[tokio::test]
@@ -183,7 +223,10 @@ async fn three_hundred_watches_share_one_connection_and_end_cleanly_on_shutdown(
         watches.push(response.expect("no stream is free").into_body());
     }
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    front.api.create("/api/v1/namespaces/default/configmaps", map).await;
+    front
+        .api
+        .create("/api/v1/namespaces/default/configmaps", map)
+        .await;
     for watch in &mut watches {
         let frame = tokio::time::timeout(DEADLINE, watch.frame()).await.unwrap();
         let data = frame.unwrap().unwrap().into_data().unwrap();
@@ -196,7 +239,11 @@ async fn three_hundred_watches_share_one_connection_and_end_cleanly_on_shutdown(
             frame.unwrap();
         }
     }
-    tokio::time::timeout(DEADLINE, front.done).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(DEADLINE, front.done)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test]
@@ -205,8 +252,9 @@ async fn kube_client_works_over_the_socket() {
     let front = Front::start().await;
     let text = front.kubeconfig(front.pki.token());
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+        .await
+        .unwrap();
     let client = kube::Client::try_from(config).unwrap();
     let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
     let map = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
@@ -222,12 +270,27 @@ async fn an_open_server_takes_everyone_for_the_administrator_and_only_on_loopbac
     let stream = TokioIo::new(TcpStream::connect(front.address).await.unwrap());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::get("/api/v1/secrets").header("host", "x").body(Full::<Bytes>::default());
-    assert_eq!(sender.send_request(request.unwrap()).await.unwrap().status(), 200);
+    let request = Request::get("/api/v1/secrets")
+        .header("host", "x")
+        .body(Full::<Bytes>::default());
+    assert_eq!(
+        sender
+            .send_request(request.unwrap())
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
 
     for (transport, authenticator) in [
-        (Transport::Plain, Authenticator::new().with_token("t", Identity::admin())),
-        (front.pki.server_config().unwrap().into(), Authenticator::new().insecure_dev()),
+        (
+            Transport::Plain,
+            Authenticator::new().with_token("t", Identity::admin()),
+        ),
+        (
+            front.pki.server_config().unwrap().into(),
+            Authenticator::new().insecure_dev(),
+        ),
     ] {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let refused = serve::serve(

@@ -13,7 +13,9 @@ fn named(name: &str) -> Value {
 
 fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
     let conditions = namespace["status"]["conditions"].as_array();
-    conditions.and_then(|c| c.iter().find(|c| c["type"] == kind)).unwrap_or(&Value::Null)
+    conditions
+        .and_then(|c| c.iter().find(|c| c["type"] == kind))
+        .unwrap_or(&Value::Null)
 }
 
 #[tokio::test]
@@ -24,17 +26,34 @@ async fn a_namespace_takes_its_contents_with_it() {
     api.create("/api/v1/namespaces", named("stays")).await;
     let disk = json!({"apiVersion": "ex.test/v1", "kind": "Disk", "metadata": {"name": "d"}});
     for namespace in ["gone", "stays"] {
-        api.create(&format!("/api/v1/namespaces/{namespace}/configmaps"), named("m")).await;
-        api.create(&format!("/apis/ex.test/v1/namespaces/{namespace}/disks"), disk.clone()).await;
+        api.create(
+            &format!("/api/v1/namespaces/{namespace}/configmaps"),
+            named("m"),
+        )
+        .await;
+        api.create(
+            &format!("/apis/ex.test/v1/namespaces/{namespace}/disks"),
+            disk.clone(),
+        )
+        .await;
     }
     api.delete("/api/v1/namespaces/gone", "Background").await;
     api.until_gone("/api/v1/namespaces/gone").await;
     api.create("/api/v1/namespaces", named("gone")).await;
-    for resource in ["/api/v1/namespaces/gone/configmaps", "/apis/ex.test/v1/namespaces/gone/disks"]
-    {
-        assert_eq!(api.get(resource).await.body["items"], json!([]), "{resource}");
+    for resource in [
+        "/api/v1/namespaces/gone/configmaps",
+        "/apis/ex.test/v1/namespaces/gone/disks",
+    ] {
+        assert_eq!(
+            api.get(resource).await.body["items"],
+            json!([]),
+            "{resource}"
+        );
     }
-    assert!(api.exists("/apis/ex.test/v1/namespaces/stays/disks/d").await);
+    assert!(
+        api.exists("/apis/ex.test/v1/namespaces/stays/disks/d")
+            .await
+    );
 }
 
 #[tokio::test]
@@ -44,15 +63,29 @@ async fn a_finalizer_holds_the_namespace_and_is_named() {
     let map = json!({"metadata": {"name": "m", "finalizers": ["ex.test/f"]}});
     api.create("/api/v1/namespaces/held/configmaps", map).await;
     api.delete("/api/v1/namespaces/held", "Background").await;
-    api.until("/api/v1/namespaces/held", "waiting for the finalizer", |answer| {
-        let condition = condition(&answer.body, "NamespaceFinalizersRemaining");
-        condition["status"] == "True"
-            && condition["message"].as_str().unwrap().contains("ex.test/f in 1 resource instances")
-    })
+    api.until(
+        "/api/v1/namespaces/held",
+        "waiting for the finalizer",
+        |answer| {
+            let condition = condition(&answer.body, "NamespaceFinalizersRemaining");
+            condition["status"] == "True"
+                && condition["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("ex.test/f in 1 resource instances")
+        },
+    )
     .await;
     let namespace = api.get("/api/v1/namespaces/held").await.body;
     assert_eq!(namespace["status"]["phase"], "Terminating");
-    let refused = api.call("POST", "/api/v1/namespaces/held/configmaps", &[], named("late")).await;
+    let refused = api
+        .call(
+            "POST",
+            "/api/v1/namespaces/held/configmaps",
+            &[],
+            named("late"),
+        )
+        .await;
     assert_eq!(refused.code, 403);
 
     let released = json!({"metadata": {"finalizers": null}});
@@ -67,7 +100,8 @@ async fn the_same_namespace_of_another_cluster_stays() {
     let team = api.cluster("root:team-a");
     for api in [&api, &team] {
         api.create("/api/v1/namespaces", named("n")).await;
-        api.create("/api/v1/namespaces/n/configmaps", named("m")).await;
+        api.create("/api/v1/namespaces/n/configmaps", named("m"))
+            .await;
     }
     team.delete("/api/v1/namespaces/n", "Background").await;
     team.until_gone("/api/v1/namespaces/n").await;
@@ -81,7 +115,9 @@ async fn a_deletion_goes_on_after_a_restart() {
     first.create("/api/v1/namespaces", named("n")).await;
     // Nobody works any more when the deletion comes.
     first.server.shutdown().await;
-    first.create("/api/v1/namespaces/n/configmaps", named("m")).await;
+    first
+        .create("/api/v1/namespaces/n/configmaps", named("m"))
+        .await;
     first.delete("/api/v1/namespaces/n", "Background").await;
     assert!(first.exists("/api/v1/namespaces/n").await);
     let second = Api::over(store).await;

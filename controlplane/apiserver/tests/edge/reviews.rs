@@ -37,7 +37,12 @@ async fn a_client_is_told_what_it_may() {
     assert_eq!(admin["status"]["allowed"], true);
     let user = jane(&api).create(ACCESS, may("delete", "secrets")).await;
     assert_eq!(user["status"]["allowed"], false);
-    assert_eq!(api.call("POST", ACCESS, &[], json!({"spec": {}})).await.code, 400);
+    assert_eq!(
+        api.call("POST", ACCESS, &[], json!({"spec": {}}))
+            .await
+            .code,
+        400
+    );
 }
 
 #[tokio::test]
@@ -47,7 +52,10 @@ async fn only_administrators_may_ask_about_others() {
     let mut question = may("get", "secrets");
     question["spec"]["user"] = "joe".into();
     question["spec"]["groups"] = json!(["system:masters"]);
-    assert_eq!(api.create(path, question.clone()).await["status"]["allowed"], true);
+    assert_eq!(
+        api.create(path, question.clone()).await["status"]["allowed"],
+        true
+    );
     assert_eq!(jane(&api).call("POST", path, &[], question).await.code, 403);
 }
 
@@ -56,10 +64,25 @@ async fn an_administrator_can_act_as_somebody_with_fewer_rights() {
     let api = Api::start().await;
     let as_jane = [("impersonate-user", "jane")];
     let secrets = "/api/v1/secrets";
-    assert_eq!(api.call("GET", secrets, &as_jane, Value::Null).await.code, 403);
-    assert_eq!(api.call("GET", "/apis", &as_jane, Value::Null).await.code, 200);
-    let as_master = [("impersonate-user", "x"), ("impersonate-group", "system:masters")];
-    assert_eq!(jane(&api).call("GET", secrets, &as_master, Value::Null).await.code, 403);
+    assert_eq!(
+        api.call("GET", secrets, &as_jane, Value::Null).await.code,
+        403
+    );
+    assert_eq!(
+        api.call("GET", "/apis", &as_jane, Value::Null).await.code,
+        200
+    );
+    let as_master = [
+        ("impersonate-user", "x"),
+        ("impersonate-group", "system:masters"),
+    ];
+    assert_eq!(
+        jane(&api)
+            .call("GET", secrets, &as_master, Value::Null)
+            .await
+            .code,
+        403
+    );
 }
 
 #[tokio::test]

@@ -43,17 +43,27 @@ impl Api {
 
     pub(crate) async fn over(store: Arc<dyn Store>) -> Self {
         let server = ApiServer::new(store, Config::default()).await.unwrap();
-        Self { server, identity: Identity::admin(), prefix: String::new() }
+        Self {
+            server,
+            identity: Identity::admin(),
+            prefix: String::new(),
+        }
     }
 
     /// The same server, seen from another logical cluster.
     pub(crate) fn cluster(&self, path: &str) -> Self {
-        Self { prefix: format!("/clusters/{path}"), ..self.clone() }
+        Self {
+            prefix: format!("/clusters/{path}"),
+            ..self.clone()
+        }
     }
 
     /// The same server, seen by somebody else.
     pub(crate) fn as_user(&self, identity: Identity) -> Self {
-        Self { identity, ..self.clone() }
+        Self {
+            identity,
+            ..self.clone()
+        }
     }
 
     pub(crate) async fn call(
@@ -70,14 +80,22 @@ impl Api {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         let request = request.body(Full::new(bytes::Bytes::from(body))).unwrap();
         let service = self.server.service(self.identity.clone());
         let (parts, body) = service.oneshot(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
-        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+        Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -85,7 +103,8 @@ impl Api {
     }
 
     pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
-        self.call("GET", path, &[("accept", accept)], Value::Null).await
+        self.call("GET", path, &[("accept", accept)], Value::Null)
+            .await
     }
 
     /// Creates an object, which must work.
@@ -97,7 +116,9 @@ impl Api {
 
     pub(crate) async fn merge(&self, path: &str, patch: Value) -> Answer {
         let kind = [("content-type", "application/merge-patch+json")];
-        let mut request = Request::builder().method("PATCH").uri(format!("{}{path}", self.prefix));
+        let mut request = Request::builder()
+            .method("PATCH")
+            .uri(format!("{}{path}", self.prefix));
         for (name, value) in kind {
             request = request.header(name, value);
         }
@@ -107,7 +128,11 @@ impl Api {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
-        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+        Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 
     /// Deletes an object with a propagation policy, which must work.
@@ -200,11 +225,7 @@ impl Front {
         Self::with(pki, transport, authenticator).await
     }
 
-    pub(crate) async fn with(
-        pki: Pki,
-        transport: Transport,
-        authenticator: Authenticator,
-    ) -> Self {
+    pub(crate) async fn with(pki: Pki, transport: Transport, authenticator: Authenticator) -> Self {
         let api = Api::start().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -216,7 +237,13 @@ impl Front {
             Arc::new(authenticator),
             shutdown.clone(),
         );
-        Self { api, pki, address, done: tokio::spawn(serving), shutdown }
+        Self {
+            api,
+            pki,
+            address,
+            done: tokio::spawn(serving),
+            shutdown,
+        }
     }
 
     pub(crate) fn kubeconfig(&self, token: &str) -> String {
