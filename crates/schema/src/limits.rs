@@ -12,10 +12,16 @@ pub(crate) const JUNCTOR_BRANCHES_MAX: usize = 256;
 pub(crate) const JUNCTOR_DEPTH_MAX: usize = 8;
 /// Bytes of one compiled `pattern`.
 pub(crate) const PATTERN_SIZE_MAX: usize = 1 << 20;
-/// Bytes of one CEL expression (the CRD API has no bound; ours keeps the parser's stack shallow).
-pub(crate) const RULE_LEN_MAX: usize = 16 * 1024;
-/// Brackets within each other in one CEL expression.
-pub(crate) const RULE_DEPTH_MAX: usize = 48;
+/// Bytes of one CEL expression. The CRD API has no bound of its own.
+pub(crate) const RULE_LEN_MAX: usize = 8 * 1024;
+/// Signs in a CEL expression that is parsed on the stack at hand.
+pub(crate) const RULE_OPERATORS_INLINE: usize = 64;
+/// Signs in one CEL expression.
+pub(crate) const RULE_OPERATORS_MAX: usize = 2_000;
+/// Bytes of stack for each sign of longer ones (measured without optimisation: half of it).
+pub(crate) const RULE_STACK_PER_OPERATOR: usize = 64 * 1024;
+/// Deepest expression tree. Evaluation descends as deep, in a megabyte of stack without optimisation.
+pub(crate) const RULE_TREE_DEPTH_MAX: usize = 48;
 /// Rules of one schema.
 pub(crate) const RULES_MAX: usize = 1_000;
 /// Static cost of one rule (apiextensions `StaticEstimatedCostLimit`).

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread;
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::operators;
@@ -207,17 +208,7 @@ fn parse(text: &str) -> Result<Program, String> {
             limits::RULE_LEN_MAX
         ));
     }
-    // Refused by name, before the parser descends into them.
-    if nesting(text) > limits::RULE_DEPTH_MAX {
-        return Err(format!(
-            "must not be nested deeper than {}",
-            limits::RULE_DEPTH_MAX
-        ));
-    }
-    let mut expr = Parser::new()
-        .enable_optional_syntax(true)
-        .parse(text)
-        .map_err(|error| format!("compilation failed: {error}"))?;
+    let mut expr = parse_text(text).map_err(|error| format!("compilation failed: {error}"))?;
     // `a.?b` of `cel` fails where `b` is absent; `a[?"b"]` is none, as both should be.
     visit::calls(&mut expr, &mut |call| {
         if call.func_name == operators::OPT_SELECT {
@@ -230,18 +221,41 @@ fn parse(text: &str) -> Result<Program, String> {
     })
 }
 
-/// Upper bound of how deep brackets nest.
-fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for c in text.chars() {
-        match c {
-            '(' | '[' | '{' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
+/// Parses on a stack that holds what the text can need.
+///
+/// A chain of operators (`a + a + ...`, `a.a.a...`) makes a tree as deep as it is long. A short text
+/// fits any stack.
+fn parse_text(text: &str) -> Result<IdedExpr, String> {
+    let parse = || {
+        let parser = Parser::new().enable_optional_syntax(true);
+        let expr = parser.parse(text).map_err(|error| error.to_string())?;
+        // A deep tree must not leave this stack, not even to be dropped.
+        if visit::depth(&expr) > limits::RULE_TREE_DEPTH_MAX {
+            return Err(format!(
+                "nested deeper than {}",
+                limits::RULE_TREE_DEPTH_MAX
+            ));
         }
+        Ok(expr)
+    };
+    let operators = text
+        .chars()
+        .filter(|c| !c.is_ascii_alphanumeric() && *c != ' ')
+        .count();
+    if operators <= limits::RULE_OPERATORS_INLINE {
+        return parse();
     }
-    deepest
+    if operators > limits::RULE_OPERATORS_MAX {
+        let max = limits::RULE_OPERATORS_MAX;
+        return Err(format!("more than {max} operators and brackets"));
+    }
+    thread::scope(|scope| {
+        let parser = thread::Builder::new()
+            .stack_size(operators * limits::RULE_STACK_PER_OPERATOR)
+            .spawn_scoped(scope, parse)
+            .map_err(|error| error.to_string())?;
+        parser
+            .join()
+            .unwrap_or_else(|_| Err("internal error".to_owned()))
+    })
 }

@@ -552,3 +552,43 @@ fn defaults_must_satisfy_rules() {
         ["properties[spec].properties[n].default: Invalid value: 0: positive"]
     );
 }
+
+#[test]
+fn long_chains_do_not_overflow_the_stack() {
+    let properties = json!({"n": {"type": "integer"}, "s": {"type": "string"}});
+    let chains = [
+        format!("{} > 0", vec!["1"; 1_990].join("+")),
+        format!("{} > 0", vec!["1"; 40].join("+")),
+        format!("{} == 'x'", vec!["self.s"; 1_100].join("+")),
+        format!("self{} == 1", ".a".repeat(1_990)),
+        format!("self.s{} == ''", ".trim()".repeat(660)),
+        format!("self.s{} == 'x'", ".trim()".repeat(40)),
+        format!("self.n{} == ''", "[0]".repeat(990)),
+        format!("{}true", "true?true:".repeat(800)),
+        format!("{}true", "true?true:".repeat(20)),
+        format!("{}1 == 1", "-".repeat(1_990)),
+        format!("{}1 == 1", "- -".repeat(990)),
+        format!("true{}", "||true".repeat(1_300)),
+        format!(
+            "{}self.s == 'x'{}",
+            "[1].all(x, ".repeat(600),
+            ")".repeat(600)
+        ),
+        format!(
+            "{}self.s == 'x'{}",
+            "[1].all(x, ".repeat(30),
+            ")".repeat(30)
+        ),
+        "[".repeat(1_990),
+    ];
+    let mut ran = 0;
+    for rule in chains {
+        let spec = with_rule(properties.clone(), json!({"rule": rule}));
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        if let Ok(schema) = Structural::compile(&schema) {
+            schema.validate(&json!({"spec": {"n": 1, "s": "x"}}), None);
+            ran += 1;
+        }
+    }
+    assert!(ran >= 4, "only {ran} of the chains are rules");
+}

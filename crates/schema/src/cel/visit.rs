@@ -52,3 +52,44 @@ fn entry(entry: &mut EntryExpr, change: &mut impl FnMut(&mut CallExpr)) {
         }
     }
 }
+
+/// How deep an expression is.
+pub(super) fn depth(expr: &IdedExpr) -> usize {
+    let deepest = |parts: &mut dyn Iterator<Item = &IdedExpr>| parts.map(depth).max().unwrap_or(0);
+    let below = match &expr.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 0,
+        Expr::Call(call) => deepest(&mut call.target.as_deref().into_iter().chain(&call.args)),
+        Expr::Comprehension(loops) => deepest(
+            &mut [
+                &loops.iter_range,
+                &loops.accu_init,
+                &loops.loop_cond,
+                &loops.loop_step,
+                &loops.result,
+            ]
+            .into_iter(),
+        ),
+        Expr::List(list) => deepest(&mut list.elements.iter()),
+        Expr::Map(map) => map
+            .entries
+            .iter()
+            .map(|entry| entry_depth(&entry.expr))
+            .max()
+            .unwrap_or(0),
+        Expr::Struct(value) => value
+            .entries
+            .iter()
+            .map(|entry| entry_depth(&entry.expr))
+            .max()
+            .unwrap_or(0),
+        Expr::Select(select) => depth(&select.operand),
+    };
+    below + 1
+}
+
+fn entry_depth(entry: &EntryExpr) -> usize {
+    match entry {
+        EntryExpr::StructField(field) => depth(&field.value),
+        EntryExpr::MapEntry(entry) => depth(&entry.key).max(depth(&entry.value)),
+    }
+}
