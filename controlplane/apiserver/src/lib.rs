@@ -12,14 +12,17 @@
 pub mod auth;
 mod body;
 mod bootstrap;
+mod controllers;
 mod crd;
 pub mod discovery;
+mod expiry;
 mod handlers;
 pub mod internal;
 pub mod limits;
 pub mod metrics;
 pub mod openapi;
 pub mod pki;
+mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod serve;

@@ -77,3 +77,7 @@ pub const FRAMES_SHARED: usize = 256;
 pub const FRAME_SHARED_BYTES_MAX: usize = 64 * 1024;
 /// Objects removed in one commit when a definition starts afresh.
 pub const SWEEP_BATCH: usize = 1000;
+/// How long an Event is kept after it last happened.
+pub const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
+/// Time between removals of old Events.
+pub const EVENT_SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);

@@ -177,6 +177,7 @@ impl ApiServer {
             config,
         });
         crate::crd::start(&server).await?;
+        crate::expiry::start(&server);
         server
             .ensure_cluster(&ClusterName::root())
             .await

@@ -218,6 +218,11 @@ pub fn write_json(out: &mut Vec<u8>, info: &ResourceInfo, value: &[u8], revision
             .unwrap_or(head);
     }
     out.extend_from_slice(head);
+    if revision == Revision(0) {
+        // Of a dry run: there is no such revision.
+        out.extend_from_slice(tail);
+        return;
+    }
     out.extend_from_slice(b"\"resourceVersion\":\"");
     out.extend_from_slice(revision.to_string().as_bytes());
     out.extend_from_slice(if tail.starts_with(b"}") {

@@ -59,8 +59,8 @@ pub(super) fn media_type(headers: &HeaderMap) -> String {
 pub(super) struct Parsed {
     /// The value.
     pub(super) value: Value,
-    /// Paths of fields that occur more than once; the last one counts.
-    pub(super) duplicates: Vec<String>,
+    /// Fields that occur more than once (the last one counts), as they are reported.
+    pub(super) faults: Vec<String>,
 }
 
 /// Parses an object body, JSON or YAML by its content type.
@@ -83,7 +83,7 @@ fn from_protobuf(body: &[u8]) -> Result<Parsed, Status> {
     })?;
     Ok(Parsed {
         value,
-        duplicates: Vec::new(),
+        faults: Vec::new(),
     })
 }
 
@@ -107,7 +107,10 @@ pub(super) fn json(body: &[u8]) -> Result<Parsed, Status> {
         .deserialize(&mut de)
         .and_then(|v| de.end().map(|()| v))
         .map_err(|e| Status::bad_request(format!("the request body is not valid JSON: {e}")))?;
-    Ok(Parsed { value, duplicates })
+    Ok(Parsed {
+        value,
+        faults: duplicates,
+    })
 }
 
 /// Parses YAML, of which JSON is a part.
@@ -123,7 +126,7 @@ pub(super) fn yaml(body: &[u8]) -> Result<Parsed, Status> {
         .map_err(|e| Status::bad_request(format!("the request body is not valid YAML: {e}")))?;
     Ok(Parsed {
         value: normalized(value),
-        duplicates: Vec::new(),
+        faults: Vec::new(),
     })
 }
 
@@ -260,7 +263,8 @@ impl<'de> Visitor<'de> for Node<'_> {
             };
             let value = map.next_value_seed(seed)?;
             if members.contains_key(&key) {
-                self.duplicates.push(path.render());
+                self.duplicates
+                    .push(format!("duplicate field {:?}", path.render()));
             }
             members.insert(key, value);
         }
@@ -278,7 +282,13 @@ mod tests {
     fn duplicates_are_found_and_the_last_counts() {
         let parsed = json(br#"{"spec": {"a": 1, "l": [{"x": 1, "x": 2}], "a": 2}}"#).unwrap();
         assert_eq!(parsed.value, json!({"spec": {"a": 2, "l": [{"x": 2}]}}));
-        assert_eq!(parsed.duplicates, ["spec.l[0].x", "spec.a"]);
+        assert_eq!(
+            parsed.faults,
+            [
+                r#"duplicate field "spec.l[0].x""#,
+                r#"duplicate field "spec.a""#
+            ]
+        );
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub(super) fn prune(object: &mut Value) -> Vec<String> {
 /// Carries over from the old object what a client cannot change.
 pub(super) fn carry(old: &Value, new: &mut Value) {
     let metadata = object::metadata_mut(new);
-    for field in SERVER_FIELDS {
+    for field in SERVER_FIELDS.iter().chain(&["name", "namespace"]) {
         match old.get("metadata").and_then(|m| m.get(*field)) {
             Some(value) => metadata.insert((*field).into(), value.clone()),
             None => metadata.remove(*field),

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::body::{self, Parsed};
 use super::write::{
     Change, MODIFIED, Options, Written, admit_create, check_place, check_type, check_uid,
-    check_version, commit_update, existing, find, try_create, typing,
+    check_version, commit_update, existing, find, try_create, typing, unknown_field,
 };
 use super::{Answer, Place, Request, metadata};
 use crate::limits;
@@ -27,10 +27,22 @@ const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A patch, parsed.
 pub(super) enum Patch {
-    Json(Value),
-    Merge(Value),
-    Strategic(Value),
+    Json(Parsed),
+    Merge(Parsed),
+    Strategic(Parsed),
     Apply(Parsed),
+}
+
+impl Patch {
+    /// What is wrong with the fields of the patch.
+    fn faults(&self) -> &[String] {
+        match self {
+            Self::Json(parsed)
+            | Self::Merge(parsed)
+            | Self::Strategic(parsed)
+            | Self::Apply(parsed) => &parsed.faults,
+        }
+    }
 }
 
 /// Parses the patch of a request.
@@ -40,7 +52,7 @@ pub(super) enum Patch {
 pub(super) fn parse(request: &Request<'_>) -> Result<Patch, Status> {
     let custom = request.place.resource.is_custom();
     match body::media_type(request.headers).as_str() {
-        JSON_PATCH => Ok(Patch::Json(body::json(&request.body)?.value)),
+        JSON_PATCH => Ok(Patch::Json(body::json(&request.body)?)),
         MERGE_PATCH => Ok(Patch::Merge(object_patch(request)?)),
         STRATEGIC_PATCH if !custom => Ok(Patch::Strategic(object_patch(request)?)),
         APPLY_PATCH => Ok(Patch::Apply(body::yaml(&request.body)?)),
@@ -54,10 +66,10 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Patch, Status> {
     }
 }
 
-fn object_patch(request: &Request<'_>) -> Result<Value, Status> {
-    let value = body::json(&request.body)?.value;
-    if value.is_object() {
-        Ok(value)
+fn object_patch(request: &Request<'_>) -> Result<Parsed, Status> {
+    let parsed = body::json(&request.body)?;
+    if parsed.value.is_object() {
+        Ok(parsed)
     } else {
         Err(Status::bad_request("the patch is not an object"))
     }
@@ -91,15 +103,17 @@ pub(super) fn patched(
     patch: &Patch,
 ) -> Result<Value, Status> {
     match patch {
-        Patch::Json(patch) => json_patch(old, patch).map_err(|e| patch_error(place, name, &e)),
+        Patch::Json(patch) => {
+            json_patch(old, &patch.value).map_err(|e| patch_error(place, name, &e))
+        }
         Patch::Merge(patch) => {
             let mut new = old.clone();
-            merge_patch(&mut new, patch);
+            merge_patch(&mut new, &patch.value);
             Ok(new)
         }
         Patch::Strategic(patch) => {
             let gvk = &place.resource.gvk;
-            strategic_merge_patch(old, patch, &PatchMeta::of(&gvk.group, &gvk.kind))
+            strategic_merge_patch(old, &patch.value, &PatchMeta::of(&gvk.group, &gvk.kind))
                 .map_err(|e| patch_error(place, name, &e))
         }
 
@@ -145,7 +159,7 @@ async fn edit(
         let change = Change {
             old: &old,
             new,
-            duplicates: Vec::new(),
+            faults: patch.faults().to_vec(),
             applied: false,
         };
         match commit_update(place, name, &entry, change, options).await? {
@@ -173,7 +187,7 @@ async fn apply_patch(
     }
     let Parsed {
         value: mut config,
-        duplicates,
+        mut faults,
     } = config;
     check_type(place, &mut config)?;
     check_place(place, &mut config, Some(name))?;
@@ -184,12 +198,18 @@ async fn apply_patch(
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
     let sent = object::resource_version(&config).to_owned();
+    // Nobody can own a field that does not exist.
+    let mut unknown = metadata::prune(&mut config);
+    if let Some(schema) = &place.resource.schema {
+        unknown.extend(schema.prune(&mut config));
+    }
+    faults.extend(unknown.iter().map(|f| unknown_field(f)));
     let force = request.params.force.unwrap_or(false);
     let attempt = Attempt {
         place,
         name,
         config: &config,
-        duplicates: &duplicates,
+        faults: &faults,
         options,
         force,
     };
@@ -213,7 +233,7 @@ struct Attempt<'a> {
     place: &'a Place<'a>,
     name: &'a str,
     config: &'a Value,
-    duplicates: &'a [String],
+    faults: &'a [String],
     options: &'a Options<'a>,
     force: bool,
 }
@@ -238,7 +258,7 @@ impl Attempt<'_> {
         let merged = self.merge(None)?;
         let parsed = Parsed {
             value: merged,
-            duplicates: self.duplicates.to_vec(),
+            faults: self.faults.to_vec(),
         };
         try_create(place, parsed, self.options, true).await
     }
@@ -249,7 +269,7 @@ impl Attempt<'_> {
         let change = Change {
             old: &old,
             new: self.merge(Some(&old))?,
-            duplicates: self.duplicates.to_vec(),
+            faults: self.faults.to_vec(),
             applied: true,
         };
         commit_update(self.place, self.name, entry, change, self.options).await

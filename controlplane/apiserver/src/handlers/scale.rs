@@ -46,7 +46,7 @@ pub(super) async fn handle(is_get: bool, is_patch: bool, request: Request<'_>) -
         let change = Change {
             old: &old,
             new,
-            duplicates: Vec::new(),
+            faults: Vec::new(),
             applied: false,
         };
         if let Some(written) = commit_update(place, name, &entry, change, &options).await? {

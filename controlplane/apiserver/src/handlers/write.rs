@@ -145,7 +145,7 @@ pub(super) async fn update(request: &Request<'_>) -> Answer {
         let change = Change {
             old: &old,
             new: parsed.value.clone(),
-            duplicates: parsed.duplicates.clone(),
+            faults: parsed.faults.clone(),
             applied: false,
         };
         match commit_update(place, name, &entry, change, &options).await? {
@@ -317,7 +317,7 @@ pub(super) async fn create_object(
         name = object::name(&attempt).to_owned();
         let parsed = Parsed {
             value: attempt,
-            duplicates: parsed.duplicates.clone(),
+            faults: parsed.faults.clone(),
         };
         if let Some(written) = try_create(place, parsed, options, false).await? {
             return Ok(written);
@@ -346,10 +346,7 @@ pub(super) async fn try_create(
     applied: bool,
 ) -> Result<Option<Written>, Status> {
     let resource = place.resource;
-    let Parsed {
-        mut value,
-        duplicates,
-    } = parsed;
+    let Parsed { mut value, faults } = parsed;
     metadata::start(resource, &mut value, place.server.now());
     if resource.status_subresource
         && let Some(map) = value.as_object_mut()
@@ -361,7 +358,7 @@ pub(super) async fn try_create(
     let mut errors = Vec::new();
     // Before defaulting: the kinds of values decide what can be defaulted.
     metadata::validate(resource, &value, &mut errors);
-    let warnings = shape(place, &mut value, None, duplicates, options, &mut errors)?;
+    let warnings = shape(place, &mut value, None, faults, options, &mut errors)?;
     if !errors.is_empty() {
         return Err(place.invalid(&name, &errors));
     }
@@ -444,7 +441,7 @@ fn shape(
     place: &Place<'_>,
     value: &mut Value,
     old: Option<&Value>,
-    duplicates: Vec<String>,
+    found: Vec<String>,
     options: &Options<'_>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Vec<String>, Status> {
@@ -454,7 +451,7 @@ fn shape(
         unknown.extend(schema.prune(value));
         schema.default(value);
     }
-    let warnings = field_report(unknown, duplicates, options.validation)?;
+    let warnings = field_report(unknown, found, options.validation)?;
     if let Some(schema) = &resource.schema {
         errors.extend(schema.validate(value, old));
     }
@@ -462,17 +459,19 @@ fn shape(
     Ok(warnings)
 }
 
-/// Unknown and duplicate fields, as the client wants them reported.
+/// How an unknown field is reported.
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field {path:?}")
+}
+
+/// Unknown fields, and what was found before, as the client wants them reported.
 fn field_report(
     unknown: Vec<String>,
-    duplicates: Vec<String>,
+    found: Vec<String>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    let unknown = unknown.into_iter().map(|f| format!("unknown field {f:?}"));
-    let duplicates = duplicates
-        .into_iter()
-        .map(|f| format!("duplicate field {f:?}"));
-    let report: Vec<String> = duplicates.chain(unknown).collect();
+    let unknown = unknown.iter().map(|f| unknown_field(f));
+    let report: Vec<String> = found.into_iter().chain(unknown).collect();
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(report),
@@ -508,7 +507,7 @@ fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, options: &Option
 pub(super) struct Change<'a> {
     pub(super) old: &'a Value,
     pub(super) new: Value,
-    pub(super) duplicates: Vec<String>,
+    pub(super) faults: Vec<String>,
     /// Whether field ownership is already recorded.
     pub(super) applied: bool,
 }
@@ -525,7 +524,7 @@ pub(super) async fn commit_update(
     let Change {
         old,
         new,
-        duplicates,
+        faults,
         applied,
     } = change;
     let mut errors = Vec::new();
@@ -534,7 +533,7 @@ pub(super) async fn commit_update(
     metadata::carry(old, &mut new);
     kinds::prepare_update(resource, &mut new, old, options.subresource);
     metadata::validate(resource, &new, &mut errors);
-    let warnings = shape(place, &mut new, Some(old), duplicates, options, &mut errors)?;
+    let warnings = shape(place, &mut new, Some(old), faults, options, &mut errors)?;
     if !errors.is_empty() {
         return Err(place.invalid(name, &errors));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::api::{Api, FOOS, MAPS, config_map, foo, rv, with_foos};
+use crate::api::{Api, CRDS, FOOS, MAPS, config_map, foo, foo_crd, rv, with_foos};
 
 #[tokio::test]
 async fn json_and_merge_patches_apply() {
@@ -262,23 +262,78 @@ async fn every_write_records_its_manager() {
 
 #[tokio::test]
 async fn duplicate_keys_of_a_live_list_do_not_block_applies() {
-    let api = with_foos().await;
+    let api = Api::start().await;
+    // The list is keyed only later, when it already holds duplicates.
+    let atomic = foo_crd(|v| {
+        let items =
+            &mut v["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["items"];
+        let items = items.as_object_mut().unwrap();
+        items.remove("x-kubernetes-list-type");
+        items.remove("x-kubernetes-list-map-keys");
+    });
+    api.post(CRDS, atomic).await.expect(201);
     let path = format!("{FOOS}/a");
-    let items = json!([{"name": "a", "v": "1"}, {"name": "b"}]);
+    let items = json!([{"name": "a", "v": "1"}, {"name": "a", "v": "2"}]);
     api.post(FOOS, foo("a", json!({"items": items})))
         .await
         .expect(201);
+    let keyed = json!({"spec": foo_crd(|_| {})["spec"]});
+    api.merge(&format!("{CRDS}/foos.ex.test"), keyed)
+        .await
+        .expect(200);
     let v = api
         .apply(&path, "m", foo("a", json!({"color": "red"})))
         .await
         .expect(200);
     assert_eq!(v["spec"]["items"], items);
-    let v = api
-        .apply(&path, "m", foo("a", json!({"items": [{"name": "c"}]})))
-        .await
-        .expect(200);
-    assert_eq!(v["spec"]["items"].as_array().unwrap().len(), 3);
-    assert!(v["metadata"]["managedFields"].as_array().unwrap().len() == 2);
+    assert_eq!(v["metadata"]["managedFields"].as_array().unwrap().len(), 2);
+    let twice = foo("a", json!({"items": [{"name": "x"}, {"name": "x"}]}));
+    assert_eq!(api.apply(&path, "m", twice).await.code, 422);
+}
+
+#[tokio::test]
+async fn unknown_fields_are_not_owned() {
+    let api = with_foos().await;
+    let path = format!("{FOOS}/a");
+    let answer = api
+        .apply(&path, "m", foo("a", json!({"n": 1, "odd": 2})))
+        .await;
+    assert_eq!(
+        answer.headers["warning"],
+        r#"299 - "unknown field \"spec.odd\"""#
+    );
+    let fields = answer.expect(201)["metadata"]["managedFields"][0]["fieldsV1"].clone();
+    assert_eq!(fields, json!({"f:spec": {"f:n": {}}}));
+    let strict = api
+        .apply(
+            &format!("{path}?fieldValidation=Strict"),
+            "m",
+            foo("a", json!({"odd": 2})),
+        )
+        .await;
+    assert_eq!(strict.code, 400);
+    let merge = "application/merge-patch+json";
+    let twice = api
+        .call("PATCH", &path, merge, r#"{"spec":{"n":1,"n":2}}"#)
+        .await;
+    assert_eq!(
+        twice.headers["warning"],
+        r#"299 - "duplicate field \"spec.n\"""#
+    );
+}
+
+#[tokio::test]
+async fn a_patch_cannot_take_name_or_namespace_away() {
+    let api = with_foos().await;
+    api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let patch =
+        json!({"metadata": {"namespace": null, "name": null, "uid": null}, "spec": {"n": 2}});
+    let v = api.merge(&format!("{FOOS}/a"), patch).await.expect(200);
+    assert_eq!(
+        (&v["metadata"]["name"], &v["metadata"]["namespace"]),
+        (&json!("a"), &json!("default"))
+    );
+    assert!(v["metadata"]["uid"].is_string());
 }
 
 #[tokio::test]
