@@ -3,18 +3,18 @@
 //! The rules are those of apimachinery's `managedfields` and structured-merge-diff's `merge`.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use ecp_schema::Node;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::fieldset::{FieldSet, path_text};
 use crate::last_applied;
-use crate::managed::{Identity, Managed, Operation, Owned};
-use crate::path::{PathElement, same};
-use crate::typed::{
-    Changes, Emptied, check, compare, fields, merge, reconcile, remove, with_named_fields,
+use crate::managed::{
+    EMPTY, Identity, Managed, Operation, Owned, UNOWNED, disown, managed_fields, reconcile_owners,
+    set_managed_fields,
 };
+use crate::path::same;
+use crate::typed::{Changes, Emptied, check, compare, fields, merge, remove, with_named_fields};
 use crate::types::Type;
 
 /// Owner of what an object held before it was first applied.
@@ -45,7 +45,7 @@ pub struct Manager<'a> {
 }
 
 impl<'a> Manager<'a> {
-    fn identity(&self, operation: Operation) -> Identity<'a> {
+    pub(crate) fn identity(&self, operation: Operation) -> Identity<'a> {
         let name = if self.name.is_empty() {
             "unknown"
         } else {
@@ -54,7 +54,7 @@ impl<'a> Manager<'a> {
         Identity::new(name, operation, self.api_version, self.subresource)
     }
 
-    fn owns(&self, fields: FieldSet<'a>, time: Option<Cow<'a, str>>) -> Owned<'a> {
+    pub(crate) fn owns(&self, fields: FieldSet<'a>, time: Option<Cow<'a, str>>) -> Owned<'a> {
         Owned {
             api_version: Cow::Borrowed(self.api_version),
             time,
@@ -301,18 +301,6 @@ fn adopt<'a>(
     true
 }
 
-/// Follows changes of the schema since the sets were written.
-fn reconcile_owners(managed: &mut Managed<'_>, ty: Type<'_>) -> bool {
-    let mut changed = false;
-    for owned in managed.owners.values_mut() {
-        if let Some(fields) = reconcile(ty, &owned.fields) {
-            owned.fields = fields;
-            changed = true;
-        }
-    }
-    changed
-}
-
 /// What an apply takes out of an object.
 struct Pruned<'a> {
     items: FieldSet<'a>,
@@ -367,220 +355,6 @@ fn conflicts<'a>(
         .filter(|(_, fields)| !fields.is_empty())
         .collect()
 }
-
-/// Takes changed and removed fields from their owners; tells whether anybody lost any.
-fn disown(managed: &mut Managed<'_>, changes: &Changes<'_>) -> bool {
-    let mut changed = false;
-    for lost in [&changes.changed, &changes.removed] {
-        for owned in managed.owners.values_mut() {
-            if owned.fields.intersects(lost) {
-                owned.fields = owned.fields.difference(lost);
-                changed = true;
-            }
-        }
-    }
-    managed.owners.retain(|_, owned| !owned.fields.is_empty());
-    changed
-}
-
-/// Records in `new` what a create (`live` absent), update or patch changed: the manager owns what
-/// it added or modified, and other managers lose it.
-///
-/// `metadata.managedFields` of `new` is taken as the client sent it: `[{}]` resets, an undecodable
-/// value keeps the old.
-pub fn track_update(
-    live: Option<&Value>,
-    new: &mut Value,
-    manager: &Manager<'_>,
-    typing: Typing<'_>,
-) {
-    let sent = take_managed_fields(new);
-    let base = live.unwrap_or(&EMPTY);
-    let stored = managed_fields(base);
-    // A subresource has no say in who owns the object.
-    let source = match &sent {
-        Some(sent) if manager.subresource.is_empty() => Source::of(sent, stored),
-        _ => Source::stored(stored),
-    };
-    // Who stopped tracking an object, by a reset, does not start again until somebody applies.
-    if source.managed.owners.is_empty() && live.is_some() {
-        return;
-    }
-    let encoded = updated(base, new, manager, Type::of(typing), source);
-    set_managed_fields(new, encoded);
-}
-
-/// The owners an update starts from.
-struct Source<'a> {
-    managed: Managed<'a>,
-    /// The JSON they were read from.
-    encoded: Option<&'a Value>,
-}
-
-impl<'a> Source<'a> {
-    fn of(sent: &'a Value, stored: Option<&'a Value>) -> Self {
-        if is_reset(sent) {
-            return Self {
-                managed: Managed::default(),
-                encoded: None,
-            };
-        }
-        match Managed::decode(Some(sent)) {
-            Ok(managed) if !managed.owners.is_empty() => Self {
-                managed,
-                encoded: Some(sent),
-            },
-            // Clients that do not know the field must not delete it by accident.
-            _ => Self::stored(stored),
-        }
-    }
-
-    fn stored(stored: Option<&'a Value>) -> Self {
-        Self {
-            managed: Managed::decode(stored).unwrap_or_default(),
-            encoded: stored,
-        }
-    }
-}
-
-/// Whether a client asks for all ownership to be dropped: `[]` or `[{}]`.
-fn is_reset(sent: &Value) -> bool {
-    let Value::Array(entries) = sent else {
-        return false;
-    };
-    match entries.as_slice() {
-        [] => true,
-        [Value::Object(entry)] => entry
-            .values()
-            .all(|value| value.is_null() || value.as_str() == Some("")),
-        _ => false,
-    }
-}
-
-fn updated<'a>(
-    base: &'a Value,
-    new: &'a Value,
-    manager: &Manager<'a>,
-    ty: Type<'a>,
-    source: Source<'a>,
-) -> Option<Value> {
-    let Source {
-        mut managed,
-        encoded,
-    } = source;
-    let mut owners_changed = reconcile_owners(&mut managed, ty);
-    let changes = compare(ty, base, new);
-    owners_changed |= disown(&mut managed, &changes);
-    let taken = changes.changed.difference(&UNOWNED);
-    if !taken.is_empty() {
-        let id = manager.identity(Operation::Update);
-        let fields = match managed.owners.remove(&id) {
-            Some(before) => taken.union(&before.fields),
-            None => taken,
-        };
-        let owned = manager.owns(fields, Some(Cow::Borrowed(manager.now)));
-        managed.owners.insert(id, owned);
-        owners_changed = true;
-    }
-    let stored = managed_fields(base);
-    if !owners_changed && encoded == stored {
-        return stored.cloned();
-    }
-    managed.cap_updates();
-    managed.encode()
-}
-
-/// Whether two objects differ in nothing but the times of `managedFields`: such a write is none,
-/// or a controller that applies what defaulting or pruning takes back would never come to rest
-/// (apiserver, `ignoreManagedFieldsTimestampsTransformer`).
-pub fn same_but_times(a: &Value, b: &Value) -> bool {
-    fn same_fields(a: &Value, b: &Value, ignored: &str) -> bool {
-        let (Value::Object(a), Value::Object(b)) = (a, b) else {
-            return a == b;
-        };
-        let count = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(ignored));
-        count(a) == count(b)
-            && a.iter()
-                .all(|(name, value)| name == ignored || b.get(name) == Some(value))
-    }
-    if a == b {
-        return true;
-    }
-    let (Some(Value::Array(a_owners)), Some(Value::Array(b_owners))) =
-        (managed_fields(a), managed_fields(b))
-    else {
-        return false;
-    };
-    // Times take part in the order, so look for each entry's counterpart.
-    let found = |entry| {
-        b_owners
-            .iter()
-            .any(|other| same_fields(entry, other, "time"))
-    };
-    a_owners.len() == b_owners.len()
-        && a_owners.iter().all(found)
-        && same_fields(a, b, "metadata")
-        && match (a.get("metadata"), b.get("metadata")) {
-            (Some(a), Some(b)) => same_fields(a, b, "managedFields"),
-            _ => false,
-        }
-}
-
-fn managed_fields(object: &Value) -> Option<&Value> {
-    object.get("metadata")?.get("managedFields")
-}
-
-fn take_managed_fields(object: &mut Value) -> Option<Value> {
-    object
-        .get_mut("metadata")?
-        .as_object_mut()?
-        .remove("managedFields")
-}
-
-fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
-    let Some(entries) = entries else {
-        take_managed_fields(object);
-        return;
-    };
-    let Value::Object(object) = object else {
-        return;
-    };
-    let metadata = object
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(Map::new()));
-    if metadata.is_null() {
-        *metadata = Value::Object(Map::new());
-    }
-    if let Value::Object(metadata) = metadata {
-        metadata.insert("managedFields".to_owned(), entries);
-    }
-}
-
-/// An object without any field.
-static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
-
-/// Fields that nobody owns (apimachinery, `stripMetaManager`).
-static UNOWNED: LazyLock<FieldSet<'static>> = LazyLock::new(|| {
-    let metadata = PathElement::field("metadata");
-    let top = ["apiVersion", "kind", "metadata"].map(|field| vec![PathElement::field(field)]);
-    let nested = [
-        "clusterName",
-        "creationTimestamp",
-        "generation",
-        "managedFields",
-        "name",
-        "namespace",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    ]
-    .map(|field| vec![metadata.clone(), PathElement::field(field)]);
-    top.iter()
-        .chain(&nested)
-        .fold(FieldSet::default(), |set, path| {
-            set.union(&FieldSet::of(path))
-        })
-});
 
 #[cfg(test)]
 mod tests;

@@ -16,11 +16,12 @@ mod path;
 mod strategic;
 mod typed;
 mod types;
+mod update;
 
-pub use apply::{
-    ApplyError, Conflict, Manager, Typing, apply, conflict_message, same_but_times, track_update,
-};
+pub use apply::{ApplyError, Conflict, Manager, Typing, apply, conflict_message};
 pub use error::PatchError;
 pub use json::json_patch;
+pub use managed::same_but_times;
 pub use merge::merge_patch;
 pub use strategic::{PatchMeta, strategic_merge_patch};
+pub use update::track_update;

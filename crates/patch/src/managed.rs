@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::fieldset::FieldSet;
 use crate::limits::UPDATE_MANAGERS_MAX;
+use crate::path::PathElement;
+use crate::typed::{Changes, reconcile};
+use crate::types::Type;
 
 /// The manager that old `Update` entries are folded into.
 const ANCIENT_CHANGES: &str = "ancient-changes";
@@ -256,6 +260,128 @@ fn encode_entry(id: &Identity<'_>, owned: &Owned<'_>) -> Value {
     entry.insert("fieldsV1".to_owned(), owned.fields.encode());
     Value::Object(entry)
 }
+
+/// Follows changes of the schema since the sets were written.
+pub(crate) fn reconcile_owners(managed: &mut Managed<'_>, ty: Type<'_>) -> bool {
+    let mut changed = false;
+    for owned in managed.owners.values_mut() {
+        if let Some(fields) = reconcile(ty, &owned.fields) {
+            owned.fields = fields;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Takes changed and removed fields from their owners; tells whether anybody lost any.
+pub(crate) fn disown(managed: &mut Managed<'_>, changes: &Changes<'_>) -> bool {
+    let mut changed = false;
+    for lost in [&changes.changed, &changes.removed] {
+        for owned in managed.owners.values_mut() {
+            if owned.fields.intersects(lost) {
+                owned.fields = owned.fields.difference(lost);
+                changed = true;
+            }
+        }
+    }
+    managed.owners.retain(|_, owned| !owned.fields.is_empty());
+    changed
+}
+
+/// `metadata.managedFields` of an object.
+pub(crate) fn managed_fields(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+/// Takes `metadata.managedFields` out of an object.
+pub(crate) fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    object
+        .get_mut("metadata")?
+        .as_object_mut()?
+        .remove("managedFields")
+}
+
+/// Puts `metadata.managedFields` into an object; `None` leaves it without.
+pub(crate) fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
+    let Some(entries) = entries else {
+        take_managed_fields(object);
+        return;
+    };
+    let Value::Object(object) = object else {
+        return;
+    };
+    let metadata = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if let Value::Object(metadata) = metadata {
+        metadata.insert("managedFields".to_owned(), entries);
+    }
+}
+
+/// Whether two objects differ in nothing but the times of `managedFields`: such a write is none,
+/// or a controller that applies what defaulting or pruning takes back would never come to rest
+/// (apiserver, `ignoreManagedFieldsTimestampsTransformer`).
+pub fn same_but_times(a: &Value, b: &Value) -> bool {
+    fn same_fields(a: &Value, b: &Value, ignored: &str) -> bool {
+        let (Value::Object(a), Value::Object(b)) = (a, b) else {
+            return a == b;
+        };
+        let count = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(ignored));
+        count(a) == count(b)
+            && a.iter()
+                .all(|(name, value)| name == ignored || b.get(name) == Some(value))
+    }
+    if a == b {
+        return true;
+    }
+    let (Some(Value::Array(a_owners)), Some(Value::Array(b_owners))) =
+        (managed_fields(a), managed_fields(b))
+    else {
+        return false;
+    };
+    // Times take part in the order, so look for each entry's counterpart.
+    let found = |entry| {
+        b_owners
+            .iter()
+            .any(|other| same_fields(entry, other, "time"))
+    };
+    a_owners.len() == b_owners.len()
+        && a_owners.iter().all(found)
+        && same_fields(a, b, "metadata")
+        && match (a.get("metadata"), b.get("metadata")) {
+            (Some(a), Some(b)) => same_fields(a, b, "managedFields"),
+            _ => false,
+        }
+}
+
+/// An object without any field.
+pub(crate) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+
+/// Fields that nobody owns (apimachinery, `stripMetaManager`).
+pub(crate) static UNOWNED: LazyLock<FieldSet<'static>> = LazyLock::new(|| {
+    let metadata = PathElement::field("metadata");
+    let top = ["apiVersion", "kind", "metadata"].map(|field| vec![PathElement::field(field)]);
+    let nested = [
+        "clusterName",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ]
+    .map(|field| vec![metadata.clone(), PathElement::field(field)]);
+    top.iter()
+        .chain(&nested)
+        .fold(FieldSet::default(), |set, path| {
+            set.union(&FieldSet::of(path))
+        })
+});
 
 #[cfg(test)]
 mod tests;

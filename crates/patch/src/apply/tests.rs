@@ -1,6 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::managed::same_but_times;
+use crate::update::track_update;
 
 fn manager(name: &'static str, now: &'static str) -> Manager<'static> {
     Manager {

@@ -51,3 +51,61 @@ fn child<'t>(ty: Type<'t>, element: &PathElement<'_>) -> Option<Type<'t>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ecp_schema::Structural;
+    use serde_json::json;
+
+    use super::*;
+    use crate::apply::Typing;
+
+    fn check(fields: serde_json::Value, want: Option<serde_json::Value>) {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {"spec": {
+            "type": "object",
+            "properties": {
+                "granular": {"type": "object", "additionalProperties": {"type": "string"}},
+                "atomic": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "additionalProperties": {"type": "string"},
+                },
+                "list": {"type": "array", "items": {"type": "string"}},
+                "set": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "set",
+                    "items": {"type": "string"},
+                },
+                "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            },
+        }}}))
+        .expect("structural");
+        let set = FieldSet::decode(&fields).expect("FieldsV1");
+        let result = reconcile(Type::of(Typing::Schema(schema.root())), &set);
+        assert_eq!(result.map(|set| set.encode()), want, "{fields}");
+    }
+
+    #[test]
+    fn parts_of_what_has_become_atomic_are_the_whole() {
+        check(
+            json!({"f:spec": {"f:atomic": {"f:a": {}}, "f:granular": {"f:a": {}}}}),
+            Some(json!({"f:spec": {"f:atomic": {}, "f:granular": {"f:a": {}}}})),
+        );
+        check(
+            json!({"f:spec": {"f:list": {".": {}, "v:\"a\"": {}}, "f:set": {"v:\"a\"": {}}}}),
+            Some(json!({"f:spec": {"f:list": {}, "f:set": {"v:\"a\"": {}}}})),
+        );
+    }
+
+    #[test]
+    fn what_fits_the_schema_stays() {
+        check(
+            json!({"f:spec": {"f:atomic": {}, "f:granular": {}, "f:list": {}}}),
+            None,
+        );
+        check(
+            json!({"f:spec": {"f:any": {"f:x": {"f:y": {}}}, "f:unknown": {"f:z": {}}}}),
+            None,
+        );
+    }
+}
