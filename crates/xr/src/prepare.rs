@@ -4,6 +4,7 @@
 //! Upstream writes the XR after each of these; here the changes are collected, to be written once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ecp_meta::{keys, object};
 use serde_json::{Map, Value, json};
@@ -17,9 +18,9 @@ use crate::xrd::Xrd;
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue<'a> {
     /// Compositions.
-    pub compositions: &'a BTreeMap<String, Value>,
+    pub compositions: &'a BTreeMap<String, Arc<Value>>,
     /// Revisions.
-    pub revisions: &'a BTreeMap<String, Value>,
+    pub revisions: &'a BTreeMap<String, Arc<Value>>,
 }
 
 /// What became of preparing an XR.
@@ -30,7 +31,7 @@ pub struct Prepared {
     /// Events, in order.
     pub events: Vec<Event>,
     /// The revision to compose with, and what it says.
-    pub outcome: Result<(Value, Composition), Failure>,
+    pub outcome: Result<(Arc<Value>, Composition), Failure>,
 }
 
 /// Why an XR cannot be composed yet.
@@ -94,7 +95,7 @@ struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    fn run(&mut self) -> Result<(Value, Composition), Failure> {
+    fn run(&mut self) -> Result<(Arc<Value>, Composition), Failure> {
         add_finalizer(&mut self.xr, keys::COMPOSITE_FINALIZER);
         let before = self.machinery().composition().map(str::to_owned);
         let name = self.select_composition().map_err(|e| Failure {
@@ -203,7 +204,7 @@ impl Preparation<'_> {
         );
     }
 
-    fn fetch_revision(&mut self, composition: &str) -> Result<Value, String> {
+    fn fetch_revision(&mut self, composition: &str) -> Result<Arc<Value>, String> {
         let machinery = self.machinery();
         let policy = machinery.update_policy();
         let current = machinery.revision().map(str::to_owned);
@@ -229,8 +230,8 @@ impl Preparation<'_> {
         let candidates = self.catalogue.revisions.values().filter(|r| {
             object::label(r, keys::COMPOSITION_NAME) == Some(composition) && has_labels(r, &labels)
         });
-        let latest = composition::latest_revision(found, candidates)
-            .cloned()
+        let latest = composition::latest_revision(found, candidates.map(Arc::as_ref))
+            .and_then(|latest| self.catalogue.revisions.get(object::name(latest)).cloned())
             .ok_or("no compatible CompositionRevisions found")?;
         if current.as_deref() != Some(object::name(&latest)) {
             let name = object::name(&latest);

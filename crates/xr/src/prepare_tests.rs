@@ -22,7 +22,7 @@ fn xr() -> Value {
 }
 
 /// Two Compositions, `a` and `b`, each with one revision; `b` also has an older one.
-fn catalogue() -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
+fn catalogue() -> (BTreeMap<String, Arc<Value>>, BTreeMap<String, Arc<Value>>) {
     let mut compositions = BTreeMap::new();
     let mut revisions = BTreeMap::new();
     for (name, cloud) in [("b", "two"), ("a", "one")] {
@@ -44,9 +44,9 @@ fn catalogue() -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
         old["metadata"]["labels"]["channel"] = json!("old");
         old["spec"]["revision"] = json!(1);
         for r in [revision, old] {
-            revisions.insert(object::name(&r).to_owned(), r);
+            revisions.insert(object::name(&r).to_owned(), Arc::new(r));
         }
-        compositions.insert(name.to_owned(), composition);
+        compositions.insert(name.to_owned(), Arc::new(composition));
     }
     (compositions, revisions)
 }

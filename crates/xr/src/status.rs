@@ -37,6 +37,11 @@ impl Conditions {
         }
     }
 
+    /// The object was written: conditions set from now on are for this generation.
+    pub fn at_generation(&mut self, generation: i64) {
+        self.generation = generation;
+    }
+
     /// Sets a condition for the object's generation.
     pub fn set(&mut self, kind: &str, status: bool, reason: &str, message: &str) {
         let new = Condition::new(kind, status, reason, message, &self.now);
@@ -137,6 +142,8 @@ pub struct Report {
     pub apply: Value,
     /// Events, in order.
     pub events: Vec<TargetedEvent>,
+    /// Events about resources that are not yet valid or ready. They are no news for long.
+    pub not_yet: Vec<Event>,
     /// Whether the XR is ready.
     pub ready: bool,
 }
@@ -157,13 +164,11 @@ pub fn report(
     let claim_types = conditions.custom(&outcome.conditions);
     let mut unsynced = Vec::new();
     let mut unready = Vec::new();
+    let mut pending = Vec::new();
     for (name, composed) in &rendered.composed {
         let mut not_yet = |what: &str| {
             let message = format!("Composed resource {name:?} is not yet {what}");
-            events.push(TargetedEvent::composite(Event::normal(
-                reason::COMPOSE,
-                message,
-            )));
+            pending.push(Event::normal(reason::COMPOSE, message));
         };
         if applied.get(name) != Some(&Applied::Synced) {
             not_yet("valid");
@@ -185,6 +190,7 @@ pub fn report(
     Report {
         apply,
         events,
+        not_yet: pending,
         ready,
     }
 }

@@ -127,11 +127,7 @@ fn invalid_resources_are_listed() {
         texts(&report.apply)[1],
         "Synced False ReconcileError Unsynced resources: a, c"
     );
-    let messages: Vec<&str> = report
-        .events
-        .iter()
-        .map(|e| e.composite.message.as_str())
-        .collect();
+    let messages: Vec<&str> = report.not_yet.iter().map(|e| e.message.as_str()).collect();
     assert_eq!(
         messages,
         [

@@ -1,0 +1,643 @@
+//! The controller of XRDs: CRDs for XRs and claims, and the controllers of both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ecp_meta::{condition, object};
+use ecp_xr::composition::is_controlled_by;
+use ecp_xr::crd::{CrdError, claim_crd, composite_crd};
+use ecp_xr::event::Event;
+use ecp_xr::prepare;
+use ecp_xr::status::Conditions;
+use ecp_xr::xrd::Xrd;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::api::{Kind, Propagation};
+use crate::claim;
+use crate::composite::{self, Running, composite_kind};
+use crate::context::{Context, crd_kind, xrd_kind};
+use crate::controller::{self, Failure, Next, Reconciler};
+use crate::events::Recorder;
+use crate::informer::{Handler, Informer, Subscription};
+use crate::limits::WAIT_INTERVAL;
+use crate::queue::Queue;
+
+/// One of the two things an XRD makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// The XRs.
+    Composite,
+    /// The claims.
+    Claim,
+}
+
+impl Part {
+    fn finalizer(self) -> &'static str {
+        match self {
+            Self::Composite => "defined.apiextensions.crossplane.io",
+            Self::Claim => "offered.apiextensions.crossplane.io",
+        }
+    }
+
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Composite => "Established",
+            Self::Claim => "Offered",
+        }
+    }
+
+    /// Reasons of its condition while it is served and while it goes away.
+    fn condition_reasons(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Composite => ("WatchingCompositeResource", "TerminatingCompositeResource"),
+            Self::Claim => (
+                "WatchingCompositeResourceClaim",
+                "TerminatingCompositeResourceClaim",
+            ),
+        }
+    }
+
+    /// Reasons of its events while it comes and goes.
+    fn event_reasons(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Composite => ("EstablishComposite", "TerminateComposite"),
+            Self::Claim => ("OfferClaim", "RedactClaim"),
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Self::Composite => "composite resource",
+            Self::Claim => "composite resource claim",
+        }
+    }
+
+    /// Field of `status.controllers`.
+    fn controller_field(self) -> &'static str {
+        match self {
+            Self::Composite => "compositeResourceType",
+            Self::Claim => "compositeResourceClaimType",
+        }
+    }
+
+    fn crd(self, xrd: &Xrd) -> Result<Value, CrdError> {
+        match self {
+            Self::Composite => composite_crd(xrd),
+            Self::Claim => claim_crd(xrd),
+        }
+    }
+
+    fn kind(self, xrd: &Xrd) -> Option<Kind> {
+        match self {
+            Self::Composite => Some(composite_kind(xrd)),
+            Self::Claim => claim::claim_kind(xrd),
+        }
+    }
+
+    fn start(self, context: &Arc<Context>, xrd: Arc<Xrd>) -> Option<Running> {
+        match self {
+            Self::Composite => Some(composite::start(context, xrd)),
+            Self::Claim => claim::start(context, xrd),
+        }
+    }
+}
+
+/// A controller that runs, and for which XRD it was started.
+#[derive(Debug)]
+struct Started {
+    xrd: Arc<Xrd>,
+    running: Running,
+}
+
+#[derive(Debug)]
+struct Definitions {
+    context: Arc<Context>,
+    recorder: Recorder,
+    xrds: Arc<Informer>,
+    crds: Arc<Informer>,
+    started: Mutex<BTreeMap<(String, Part), Started>>,
+}
+
+/// Runs the controller until the context stops.
+pub(crate) async fn run(context: Arc<Context>) {
+    let queue: Arc<Queue<String>> = Arc::new(Queue::new());
+    let xrds = watch_xrds(&context, &queue);
+    let crds = watch_crds(&context, &queue);
+    for subscription in [&xrds, &crds] {
+        while !subscription.informer().wait_synced().await {
+            if context.stop.is_cancelled() {
+                return;
+            }
+            tracing::debug!("waiting for the CRD of CompositeResourceDefinitions");
+        }
+    }
+    let definitions = Arc::new(Definitions {
+        recorder: context
+            .recorder
+            .for_controller("defined/compositeresourcedefinition.apiextensions.crossplane.io"),
+        xrds: Arc::clone(xrds.informer()),
+        crds: Arc::clone(crds.informer()),
+        started: Mutex::default(),
+        context: Arc::clone(&context),
+    });
+    controller::run(
+        Arc::clone(&definitions),
+        queue,
+        context.reconciles_max,
+        context.metrics.clone(),
+        context.stop.clone(),
+    )
+    .await;
+    let started = std::mem::take(&mut *definitions.started.lock().await);
+    for started in started.into_values() {
+        started.running.stop().await;
+    }
+}
+
+fn watch_xrds(context: &Context, queue: &Arc<Queue<String>>) -> Subscription {
+    let queue = Arc::clone(queue);
+    let handler: Handler = Arc::new(move |change| {
+        if let Some(xrd) = change.object() {
+            queue.add(object::name(xrd).to_owned());
+        }
+    });
+    context.informers.subscribe(&xrd_kind(), handler)
+}
+
+fn watch_crds(context: &Arc<Context>, queue: &Arc<Queue<String>>) -> Subscription {
+    let queue = Arc::clone(queue);
+    let weak = Arc::downgrade(context);
+    let handler: Handler = Arc::new(move |change| {
+        let Some(crd) = change.object() else { return };
+        // Its kinds may have changed.
+        let spec = |object: Option<&Arc<Value>>| object.and_then(|o| o.get("spec").cloned());
+        if (change.new.is_none() || spec(change.old) != spec(change.new))
+            && let Some(context) = weak.upgrade()
+        {
+            let group = crd.pointer("/spec/group").and_then(Value::as_str);
+            context.mapper.forget(group.unwrap_or_default());
+        }
+        let owner = object::controller_ref(crd);
+        let owner = owner.filter(|o| {
+            let kind = o.get("kind").and_then(Value::as_str);
+            kind == Some("CompositeResourceDefinition")
+        });
+        let name = owner.and_then(|o| o.get("name")?.as_str());
+        if let Some(xrd) = name {
+            queue.add(xrd.to_owned());
+        }
+    });
+    context.informers.subscribe(&crd_kind(), handler)
+}
+
+impl Reconciler for Definitions {
+    type Key = String;
+
+    #[expect(clippy::unnecessary_literal_bound, reason = "the trait's signature")]
+    fn name(&self) -> &str {
+        "defined/compositeresourcedefinition"
+    }
+
+    async fn reconcile(&self, name: &String) -> Result<Next, Failure> {
+        let Some(object) = self.xrds.get(&(String::new(), name.clone())) else {
+            for part in [Part::Claim, Part::Composite] {
+                self.stop(name, part).await;
+            }
+            return Ok(Next::Wait);
+        };
+        let xrd = match Xrd::parse(&object) {
+            Ok(xrd) => Arc::new(xrd),
+            Err(error) => {
+                let event = Event::warning("RenderCRD", error.to_string());
+                self.recorder.record(&object, &event);
+                return Err(Failure::Error(error.to_string()));
+            }
+        };
+        let mut work = Work {
+            definitions: self,
+            object: Value::clone(&object),
+            xrd,
+        };
+        // Both parts get their turn, whatever becomes of the other.
+        let composite = work.part(Part::Composite).await;
+        let claim = if work.xrd.spec.claim_names.is_some() {
+            work.part(Part::Claim).await
+        } else {
+            Ok(Next::Wait)
+        };
+        match (composite, claim) {
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            (Ok(Next::Wait), Ok(next)) | (Ok(next), Ok(_)) => Ok(next),
+        }
+    }
+}
+
+impl Definitions {
+    async fn stop(&self, name: &str, part: Part) {
+        let started = self.started.lock().await.remove(&(name.to_owned(), part));
+        if let Some(started) = started {
+            started.running.stop().await;
+        }
+    }
+}
+
+/// One reconcile of one XRD.
+struct Work<'a> {
+    definitions: &'a Definitions,
+    object: Value,
+    xrd: Arc<Xrd>,
+}
+
+impl Work<'_> {
+    async fn part(&mut self, part: Part) -> Result<Next, Failure> {
+        let rendered = match part.crd(&self.xrd) {
+            Ok(crd) => crd,
+            Err(error) => {
+                let message = format!(
+                    "cannot render {} CustomResourceDefinition: {error}",
+                    part.what()
+                );
+                self.warn("RenderCRD", &message);
+                return Err(Failure::Error(message));
+            }
+        };
+        if object::is_deleting(&self.object) {
+            if object::finalizers(&self.object).any(|f| f == part.finalizer()) {
+                return self.terminate(part, &rendered).await;
+            }
+            return Ok(Next::Wait);
+        }
+        self.add_finalizer(part).await?;
+        if !self.apply_crd(part, &rendered).await? {
+            let message = format!(
+                "waiting for {} CustomResourceDefinition to be established",
+                part.what()
+            );
+            self.definitions.recorder.record_later(
+                &self.object,
+                &Event::normal(part.event_reasons().0, message),
+            );
+            return Ok(Next::After(WAIT_INTERVAL));
+        }
+        self.start(part).await;
+        let mut status = self.status();
+        let gvk = part.kind(&self.xrd).map(|k| k.gvk).unwrap_or_default();
+        status["controllers"][part.controller_field()] =
+            json!({"apiVersion": gvk.api_version(), "kind": gvk.kind});
+        let mut conditions = Conditions::of(&self.object, &crate::now());
+        conditions.set(part.condition(), true, part.condition_reasons().0, "");
+        status["conditions"] = conditions.to_json();
+        self.write_status(status).await?;
+        Ok(Next::Wait)
+    }
+
+    fn warn(&self, reason: &str, message: &str) {
+        let event = Event::warning(reason, message);
+        self.definitions.recorder.record(&self.object, &event);
+    }
+
+    fn tell(&self, reason: &str, message: String) {
+        let event = Event::normal(reason, message);
+        self.definitions.recorder.record(&self.object, &event);
+    }
+
+    /// A failed API call, told in an event.
+    fn failed(&self, reason: &str, doing: &str, error: &crate::api::ApiError) -> Failure {
+        let failure = Failure::from_api(doing, error);
+        if let Failure::Error(message) = &failure {
+            self.warn(reason, message);
+        }
+        failure
+    }
+
+    fn status(&self) -> Value {
+        let status = self.object.get("status").filter(|s| s.is_object());
+        status.cloned().unwrap_or_else(|| json!({}))
+    }
+
+    async fn write_status(&mut self, status: Value) -> Result<(), Failure> {
+        if self.object.get("status") == Some(&status) {
+            return Ok(());
+        }
+        let mut changed = self.object.clone();
+        changed["status"] = status;
+        let context = &self.definitions.context;
+        context.metrics.wrote("definition");
+        match context.api.replace_status(&xrd_kind(), &changed).await {
+            Ok(written) => {
+                self.learn(written);
+                Ok(())
+            }
+            Err(error) => Err(Failure::from_api(
+                "cannot update status of CompositeResourceDefinition",
+                &error,
+            )),
+        }
+    }
+
+    fn learn(&mut self, object: Value) {
+        self.definitions.xrds.learn(&object);
+        self.object = object;
+    }
+
+    async fn add_finalizer(&mut self, part: Part) -> Result<(), Failure> {
+        let mut changed = self.object.clone();
+        prepare::add_finalizer(&mut changed, part.finalizer());
+        if changed == self.object {
+            return Ok(());
+        }
+        self.replace(&changed, part.event_reasons().0, "add").await
+    }
+
+    async fn replace(&mut self, changed: &Value, reason: &str, verb: &str) -> Result<(), Failure> {
+        let context = &self.definitions.context;
+        context.metrics.wrote("definition");
+        match context.api.replace(&xrd_kind(), changed).await {
+            Ok(written) => {
+                self.learn(written);
+                Ok(())
+            }
+            Err(error) => {
+                let doing = format!("cannot {verb} composite resource finalizer");
+                Err(self.failed(reason, &doing, &error))
+            }
+        }
+    }
+
+    /// Makes the CRD what it should be. Returns whether it is established.
+    async fn apply_crd(&mut self, part: Part, rendered: &Value) -> Result<bool, Failure> {
+        let context = &self.definitions.context;
+        let kind = crd_kind();
+        let reason = part.event_reasons().0;
+        let doing = format!(
+            "cannot apply rendered {} CustomResourceDefinition",
+            part.what()
+        );
+        let live = self.crd(rendered).await?;
+        let written = match &live {
+            None => {
+                context.metrics.wrote("definition");
+                context.api.create(&kind, rendered).await
+            }
+            Some(live) if !may_control(live, &self.object) => {
+                let message = format!(
+                    "{doing}: existing object is not controlled by UID {:?}",
+                    object::uid(&self.object)
+                );
+                self.warn(reason, &message);
+                return Err(Failure::Error(message));
+            }
+            Some(live) if is_up_to_date(live, rendered) => return Ok(is_established(live)),
+            Some(live) => {
+                context.metrics.wrote("definition");
+                context.api.replace(&kind, &merged(live, rendered)).await
+            }
+        };
+        let written = written.map_err(|e| self.failed(reason, &doing, &e))?;
+        let before = live.as_deref().map(object::resource_version);
+        if before != Some(object::resource_version(&written)) {
+            self.tell(
+                reason,
+                format!(
+                    "Applied {} CustomResourceDefinition: {}",
+                    part.what(),
+                    object::name(&written)
+                ),
+            );
+        }
+        self.definitions.crds.learn(&written);
+        Ok(is_established(&written))
+    }
+
+    async fn crd(&self, rendered: &Value) -> Result<Option<Arc<Value>>, Failure> {
+        let name = object::name(rendered).to_owned();
+        if let Some(crd) = self.definitions.crds.get(&(String::new(), name.clone())) {
+            return Ok(Some(crd));
+        }
+        let api = &self.definitions.context.api;
+        match api.find(&crd_kind(), None, &name).await {
+            Ok(found) => Ok(found.map(Arc::new)),
+            Err(error) => Err(Failure::from_api(
+                "cannot get CustomResourceDefinition",
+                &error,
+            )),
+        }
+    }
+
+    /// Starts the controller, anew if the XRD changed.
+    async fn start(&self, part: Part) {
+        let key = (self.xrd.name.clone(), part);
+        let mut started = self.definitions.started.lock().await;
+        if let Some(old) = started.get(&key) {
+            if old.xrd.uid == self.xrd.uid && old.xrd.spec == self.xrd.spec {
+                return;
+            }
+            self.tell(
+                "RestartComposite",
+                "XRD specification changed; restarting controller to apply updates".into(),
+            );
+            if let Some(old) = started.remove(&key) {
+                old.running.stop().await;
+            }
+        }
+        let context = &self.definitions.context;
+        if let Some(running) = part.start(context, Arc::clone(&self.xrd)) {
+            let xrd = Arc::clone(&self.xrd);
+            started.insert(key, Started { xrd, running });
+        }
+    }
+
+    /// Deletes all objects, then the CRD, then lets the XRD go.
+    async fn terminate(&mut self, part: Part, rendered: &Value) -> Result<Next, Failure> {
+        let mut conditions = Conditions::of(&self.object, &crate::now());
+        conditions.set(part.condition(), false, part.condition_reasons().1, "");
+        let mut status = self.status();
+        status["conditions"] = conditions.to_json();
+        self.write_status(status).await?;
+        let crd = self.crd(rendered).await?;
+        let Some(crd) = crd.filter(|crd| is_controlled_by(crd, &self.object)) else {
+            self.definitions.stop(&self.xrd.name, part).await;
+            let mut without = self.object.clone();
+            prepare::remove_finalizer(&mut without, part.finalizer());
+            self.replace(&without, part.event_reasons().1, "remove")
+                .await?;
+            return Ok(Next::Wait);
+        };
+        if object::is_deleting(&crd) {
+            return Ok(Next::After(WAIT_INTERVAL));
+        }
+        if self.delete_objects(part).await? > 0 {
+            let message = format!("waiting for defined {}s to be deleted", part.what());
+            self.tell(part.event_reasons().1, message);
+            return Ok(Next::After(WAIT_INTERVAL));
+        }
+        self.definitions.stop(&self.xrd.name, part).await;
+        let context = &self.definitions.context;
+        context.metrics.wrote("delete");
+        let kind = crd_kind();
+        let deleted = context.api.delete(&kind, &crd, Propagation::Background);
+        deleted.await.map_err(|e| {
+            let doing = format!("cannot delete {} CustomResourceDefinition", part.what());
+            self.failed(part.event_reasons().1, &doing, &e)
+        })?;
+        self.tell(
+            part.event_reasons().1,
+            format!(
+                "Deleted {} CustomResourceDefinition: {}",
+                part.what(),
+                object::name(&crd)
+            ),
+        );
+        Ok(Next::After(WAIT_INTERVAL))
+    }
+
+    /// Deletes what is left; returns how many there were.
+    async fn delete_objects(&self, part: Part) -> Result<usize, Failure> {
+        let Some(kind) = part.kind(&self.xrd) else {
+            return Ok(0);
+        };
+        let context = &self.definitions.context;
+        let reason = part.event_reasons().1;
+        let (objects, _) = match context.api.list(&kind).await {
+            Err(error) if error.is_not_found() => return Ok(0),
+            Err(error) => {
+                let doing = format!("cannot list defined {}s", part.what());
+                return Err(self.failed(reason, &doing, &error));
+            }
+            Ok(listed) => listed,
+        };
+        for object in objects.iter().filter(|o| !object::is_deleting(o)) {
+            context.metrics.wrote("delete");
+            let deleted = context.api.delete(&kind, object, Propagation::Background);
+            deleted.await.map_err(|e| {
+                let doing = format!("cannot delete defined {}s", part.what());
+                self.failed(reason, &doing, &e)
+            })?;
+        }
+        Ok(objects.len())
+    }
+}
+
+fn is_established(crd: &Value) -> bool {
+    condition::is_true(crd, "Established")
+}
+
+/// Nobody else controls it.
+fn may_control(crd: &Value, xrd: &Value) -> bool {
+    object::controller_ref(crd).is_none() || is_controlled_by(crd, xrd)
+}
+
+/// The live CRD with everything that is rendered; what the server added stays.
+fn merged(live: &Value, rendered: &Value) -> Value {
+    let mut crd = live.clone();
+    crd["spec"] = rendered.get("spec").cloned().unwrap_or_default();
+    for field in ["labels", "annotations", "ownerReferences"] {
+        match rendered.pointer(&format!("/metadata/{field}")) {
+            Some(value) => crd["metadata"][field] = value.clone(),
+            None => {
+                object::metadata_mut(&mut crd).remove(field);
+            }
+        }
+    }
+    crd
+}
+
+/// Whether writing the rendered CRD would change nothing. Defaults that the server fills in do not
+/// count as a difference.
+fn is_up_to_date(live: &Value, rendered: &Value) -> bool {
+    let same = |field: &str| {
+        let path = format!("/metadata/{field}");
+        live.pointer(&path) == rendered.pointer(&path)
+    };
+    let specs = (live.get("spec"), rendered.get("spec"));
+    let (Some(live_spec), Some(rendered_spec)) = specs else {
+        return false;
+    };
+    same("labels")
+        && same("annotations")
+        && same("ownerReferences")
+        && is_same_but_for_defaults(live_spec, rendered_spec)
+}
+
+/// Every rendered value is there, and what is there besides is a default of the server: in the
+/// top three levels of a CRD's spec, never inside a schema.
+fn is_same_but_for_defaults(live: &Value, rendered: &Value) -> bool {
+    match (live, rendered) {
+        (Value::Object(live), Value::Object(rendered)) => {
+            rendered.iter().all(|(key, value)| {
+                let Some(found) = live.get(key) else {
+                    return false;
+                };
+                if key == "openAPIV3Schema" {
+                    return found == value;
+                }
+                is_same_but_for_defaults(found, value)
+            }) && live
+                .keys()
+                .filter(|key| !rendered.contains_key(*key))
+                .all(|key| {
+                    matches!(
+                        key.as_str(),
+                        "conversion" | "singular" | "listKind" | "preserveUnknownFields"
+                    )
+                })
+        }
+        (Value::Array(live), Value::Array(rendered)) => {
+            live.len() == rendered.len()
+                && live
+                    .iter()
+                    .zip(rendered)
+                    .all(|(live, rendered)| is_same_but_for_defaults(live, rendered))
+        }
+        _ => live == rendered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered() -> Value {
+        json!({
+            "metadata": {"name": "x", "labels": {"a": "b"}},
+            "spec": {
+                "group": "ex.test",
+                "names": {"kind": "X", "plural": "xs"},
+                "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        })
+    }
+
+    #[test]
+    fn the_servers_defaults_are_no_difference() {
+        let mut live = rendered();
+        live["metadata"]["uid"] = json!("u");
+        live["spec"]["conversion"] = json!({"strategy": "None"});
+        live["spec"]["names"]["listKind"] = json!("XList");
+        assert!(is_up_to_date(&live, &rendered()));
+    }
+
+    #[test]
+    fn every_other_difference_counts() {
+        for (path, value) in [
+            ("/metadata/labels", json!({"a": "c"})),
+            ("/spec/names/kind", json!("Y")),
+            (
+                "/spec/versions/0/schema/openAPIV3Schema",
+                json!({"type": "object", "x": 1}),
+            ),
+            ("/spec/versions", json!([])),
+            (
+                "/spec/names",
+                json!({"kind": "X", "plural": "xs", "shortNames": ["x"]}),
+            ),
+        ] {
+            let mut live = rendered();
+            *live.pointer_mut(path).expect("path") = value;
+            assert!(!is_up_to_date(&live, &rendered()), "{path}");
+            let merged = merged(&live, &rendered());
+            assert!(is_up_to_date(&merged, &rendered()), "{path}");
+        }
+    }
+}
