@@ -178,16 +178,21 @@ impl Configs {
         }
     }
 
-    /// Records that `object` uses its configuration, then returns the configuration.
+    /// Records that `object` uses its configuration, then returns the configuration. An object
+    /// that is being deleted is not recorded any more.
     pub(crate) async fn connect(
         &self,
         object: &DynamicObject,
         reference: &ConfigRef,
     ) -> Result<ProviderConfig, ConfigError> {
         let config = self.get(reference).await?;
-        self.track(object, reference)
-            .await
-            .map_err(|e| ConfigError::Track(reference.kind.kind(), reference.key.clone(), e))?;
+        // Nothing can be created in a namespace that is being deleted, and its usages go first:
+        // what is on its way out must still be able to connect.
+        if object.metadata.deletion_timestamp.is_none() {
+            self.track(object, reference)
+                .await
+                .map_err(|e| ConfigError::Track(reference.kind.kind(), reference.key.clone(), e))?;
+        }
         Ok(config)
     }
 

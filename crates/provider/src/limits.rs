@@ -41,6 +41,8 @@ pub const RECORD_ATTEMPTS_MAX: u32 = 8;
 pub const OWN_WRITES_MAX: usize = 8;
 /// Events waiting to be sent; more are dropped.
 pub const EVENTS_QUEUED_MAX: usize = 1024;
+/// How long waiting events may take to be sent at shutdown.
+pub const EVENTS_DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 /// Longest event or condition message.
 pub const MESSAGE_LEN_MAX: usize = 1024;
 /// How long changes of usages are collected before `status.users` is written.

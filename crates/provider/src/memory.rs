@@ -32,8 +32,8 @@ pub(crate) struct Record {
     pub(crate) failures: u32,
     /// Observations in a row in which the cloud was working on it.
     pub(crate) settles: u32,
-    /// Hash of the last warning, so that it is not repeated.
-    pub(crate) last_warning: Option<u64>,
+    /// Hash of the last event about its state, so that it is not repeated.
+    pub(crate) last_said: Option<u64>,
     /// Configuration it uses.
     pub(crate) config: Option<ConfigRef>,
     /// When it was last seen in sync.

@@ -1,6 +1,5 @@
 //! Runs all kinds of one provider in one process.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,10 +152,6 @@ impl Runtime {
         let (recorder, recorded) = events::Recorder::new(self.provider.field_manager());
         let slots = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
         let tasks = TaskTracker::new();
-        let mut wakers: BTreeMap<&str, Vec<Waker>> = BTreeMap::new();
-        for (kind, waker) in self.wakers {
-            wakers.entry(kind).or_default().push(waker);
-        }
         for external in self.kinds {
             let kind: KindInfo = external.kind();
             let controller = Arc::new(Controller {
@@ -175,7 +170,7 @@ impl Runtime {
                 queue: Queue::default(),
                 slots: Arc::clone(&slots),
             });
-            for waker in wakers.remove(kind.kind).unwrap_or_default() {
+            for (_, waker) in self.wakers.iter().filter(|(of, _)| *of == kind.kind) {
                 *waker.0.lock() = WakerState::Running(Arc::clone(&controller));
             }
             tasks.spawn(controller.run(shutdown.clone()));
@@ -189,7 +184,10 @@ impl Runtime {
         info!(provider = self.provider.name, "runs");
         tasks.close();
         tasks.wait().await;
-        // Recorders are gone with their controllers unless a waker keeps one; do not wait for it.
-        sender.abort();
+        for (_, waker) in &self.wakers {
+            *waker.0.lock() = WakerState::Idle;
+        }
+        // All recorders are gone; what they recorded is sent if the API still answers.
+        let _ = tokio::time::timeout(limits::EVENTS_DRAIN_TIME_MAX, sender).await;
     }
 }

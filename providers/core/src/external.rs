@@ -169,16 +169,11 @@ impl External for Namespaces {
         resource: &Resource<WorkspaceNamespace>,
     ) -> Result<Observation<WorkspaceNamespace>, ExternalError> {
         let wanted = Wanted::of(resource);
-        if let Some(other) = resource
-            .external_name
-            .as_ref()
-            .filter(|n| **n != wanted.name)
-        {
-            if !resource.deleting {
-                return Err(ExternalError::refused(format!(
-                    "tenant and workspace cannot be changed: the namespace is {other}"
-                )));
-            }
+        let named = resource.external_name.as_ref();
+        if let Some(other) = named.filter(|name| **name != wanted.name && !resource.deleting) {
+            return Err(ExternalError::refused(format!(
+                "tenant and workspace cannot be changed: the namespace is {other}"
+            )));
         }
         let namespace = match self.find(&wanted).await? {
             Found::Ours(namespace) => namespace,

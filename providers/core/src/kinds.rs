@@ -34,11 +34,16 @@ impl Managed for WorkspaceNamespace {
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceNamespaceParameters {
     /// SECA name of the tenant.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = fixed()))]
     pub tenant: String,
     /// SECA name of the workspace.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = fixed()))]
     pub workspace: String,
+}
+
+/// The namespace follows from the names: with others it would be another one.
+fn fixed() -> serde_json::Value {
+    serde_json::json!([{"rule": "self == oldSelf", "message": "cannot be changed"}])
 }
 
 /// What there is.

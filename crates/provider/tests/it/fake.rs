@@ -1,0 +1,259 @@
+//! A kind of managed resource, its cloud, and a cluster that has both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use ecp_apiserver::{ApiServer, Config, Identity};
+use ecp_provider::{
+    Configs, Connection, Created, External, ExternalError, Managed, Observation, Options, Provider,
+    ProviderConfig, Resource, Runtime, managed_crd,
+};
+use ecp_store::MemoryStore;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// A kind whose cloud chooses ids, cannot be asked by tag, and may be slow to show what it made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thing;
+
+impl Managed for Thing {
+    const PROVIDER: Provider = Provider {
+        name: "fake",
+        group: "fake.m.example.org",
+        version: "v1alpha1",
+        configs: Configs::None,
+    };
+    const KIND: &'static str = "Thing";
+    const PLURAL: &'static str = "things";
+    type ForProvider = Parameters;
+    type AtProvider = Seen;
+}
+
+/// See [`Thing`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Parameters {
+    /// Whatever.
+    #[serde(default)]
+    pub(crate) color: Option<String>,
+}
+
+/// See [`Thing`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Seen {
+    /// Identity.
+    pub(crate) id: String,
+}
+
+type Hook = Box<dyn FnOnce() -> futures::future::BoxFuture<'static, ()> + Send>;
+
+/// What the cloud knows and how it behaves.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Tag by id.
+    pub(crate) things: BTreeMap<String, String>,
+    pub(crate) creates: usize,
+    pub(crate) observes: usize,
+    /// Whether things are not shown yet.
+    pub(crate) hidden: bool,
+    pub(crate) connection: BTreeMap<String, Vec<u8>>,
+    /// Done during the next observation.
+    pub(crate) on_observe: Option<Hook>,
+    /// Name of an object whose observation panics.
+    pub(crate) cursed: Option<String>,
+}
+
+/// The cloud.
+#[derive(Clone, Default)]
+pub(crate) struct Fake(pub(crate) Arc<Mutex<State>>);
+
+#[async_trait]
+impl External for Fake {
+    type Managed = Thing;
+    type Client = ();
+
+    async fn connect(&self, _: &Resource<Thing>, _: &ProviderConfig) -> Result<(), ExternalError> {
+        Ok(())
+    }
+
+    async fn observe(
+        &self,
+        (): &(),
+        resource: &Resource<Thing>,
+    ) -> Result<Observation<Thing>, ExternalError> {
+        let hook = {
+            let mut state = self.0.lock();
+            state.observes += 1;
+            assert!(
+                state.cursed.as_ref() != Some(&resource.name),
+                "told to panic"
+            );
+            state.on_observe.take()
+        };
+        if let Some(hook) = hook {
+            hook().await;
+        }
+        let state = self.0.lock();
+        let id = resource.external_name.clone().unwrap_or_default();
+        if state.hidden || !state.things.contains_key(&id) {
+            return Ok(Observation::missing());
+        }
+        let mut seen = Observation::available(Seen { id });
+        seen.connection = Connection(state.connection.clone());
+        Ok(seen)
+    }
+
+    async fn create(&self, (): &(), resource: &Resource<Thing>) -> Result<Created, ExternalError> {
+        let mut state = self.0.lock();
+        state.creates += 1;
+        let id = format!("thing-{}", state.creates);
+        state.things.insert(id.clone(), resource.uid.clone());
+        Ok(Created::named(id))
+    }
+
+    async fn update(&self, (): &(), _: &Resource<Thing>) -> Result<Connection, ExternalError> {
+        Ok(Connection::default())
+    }
+
+    async fn delete(&self, (): &(), resource: &Resource<Thing>) -> Result<(), ExternalError> {
+        let id = resource.external_name.clone().unwrap_or_default();
+        self.0.lock().things.remove(&id);
+        Ok(())
+    }
+}
+
+/// A cluster with the kind, a namespace `ns`, and a running provider.
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) fake: Fake,
+    stop: CancellationToken,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Cluster {
+    pub(crate) async fn new(options: Options) -> Self {
+        let server = ApiServer::new(Arc::new(MemoryStore::new()), Config::default())
+            .await
+            .expect("a server");
+        let client = Client::new(server.service(Identity::admin()), "default");
+        let cluster = Self {
+            client: client.clone(),
+            fake: Fake::default(),
+            stop: CancellationToken::new(),
+        };
+        let crds = cluster.api("apiextensions.k8s.io/v1", "customresourcedefinitions", "");
+        let crd = serde_json::from_value(managed_crd::<Thing>()).expect("an object");
+        crds.create(&PostParams::default(), &crd)
+            .await
+            .expect("created");
+        until("the kind is served", async || {
+            let crd = crds.get("things.fake.m.example.org").await.ok()?;
+            ecp_meta::condition::is_true(&crd.data, "Established").then_some(())
+        })
+        .await;
+        let ns = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
+        cluster.create("v1", "namespaces", "", ns).await;
+        let runtime = Runtime::new(client, Thing::PROVIDER, options).with(cluster.fake.clone());
+        tokio::spawn(runtime.run(cluster.stop.clone()));
+        cluster
+    }
+
+    pub(crate) fn api(&self, api_version: &str, plural: &str, ns: &str) -> Api<DynamicObject> {
+        let (group, version) = ecp_meta::gvk::split_api_version(api_version);
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: api_version.into(),
+            kind: String::new(),
+            plural: plural.into(),
+        };
+        if ns.is_empty() {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), ns, &resource)
+        }
+    }
+
+    pub(crate) fn things(&self) -> Api<DynamicObject> {
+        self.api("fake.m.example.org/v1alpha1", "things", "ns")
+    }
+
+    pub(crate) async fn create(&self, version: &str, plural: &str, ns: &str, object: Value) {
+        let object = serde_json::from_value(object).expect("an object");
+        let api = self.api(version, plural, ns);
+        api.create(&PostParams::default(), &object)
+            .await
+            .expect("created");
+    }
+
+    /// Creates a thing with these annotations and further spec fields.
+    pub(crate) async fn thing(&self, name: &str, annotations: Value, spec: Value) {
+        let mut object = json!({
+            "apiVersion": "fake.m.example.org/v1alpha1",
+            "kind": "Thing",
+            "metadata": {"name": name, "namespace": "ns", "annotations": annotations},
+            "spec": {"forProvider": {}},
+        });
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            object["spec"][key] = value.clone();
+        }
+        self.create("fake.m.example.org/v1alpha1", "things", "ns", object)
+            .await;
+    }
+
+    pub(crate) async fn annotate(&self, name: &str, annotations: Value) {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.things()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("patched");
+    }
+
+    /// Waits until a condition of a thing has a reason, and returns its message.
+    pub(crate) async fn reason(&self, name: &str, kind: &str, reason: &str) -> String {
+        let things = self.things();
+        until(&format!("{name} has {kind} {reason}"), async || {
+            let thing = things.get(name).await.ok()?;
+            let condition = ecp_meta::condition::find(&thing.data, kind)?;
+            let message = condition["message"].as_str().unwrap_or_default().to_owned();
+            (condition["reason"] == reason).then_some(message)
+        })
+        .await
+    }
+
+    pub(crate) async fn event(&self, name: &str, reason: &str) {
+        let events = self.api("v1", "events", "ns");
+        until(&format!("{name} has an event {reason}"), async || {
+            let list = events.list(&Default::default()).await.ok()?;
+            let mut items = list.items.iter();
+            let is = |e: &DynamicObject| {
+                e.data["involvedObject"]["name"] == name && e.data["reason"] == reason
+            };
+            items.any(is).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Waits until `probe` finds something, at most ten seconds.
+pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

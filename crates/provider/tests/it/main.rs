@@ -1,0 +1,4 @@
+//! The runtime against a Kubernetes API in process and a cloud that does as it is told.
+
+mod fake;
+mod runtime;
