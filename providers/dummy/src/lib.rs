@@ -80,3 +80,67 @@ pub async fn run_with(client: Client, cloud: Cloud, options: Options, shutdown: 
         .run(shutdown)
         .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crds_have_structural_schemas_and_the_agreed_names() {
+        let mut names = Vec::new();
+        for crd in crds() {
+            let version = &crd["spec"]["versions"][0];
+            let schema = &version["schema"]["openAPIV3Schema"];
+            let compiled = ecp_schema::Structural::compile(schema);
+            assert!(
+                compiled.is_ok(),
+                "{}: {:?}",
+                crd["metadata"]["name"],
+                compiled.err()
+            );
+            assert_eq!(version["name"], "v1alpha1");
+            names.push(crd["metadata"]["name"].as_str().expect("a name").to_owned());
+        }
+        let group = "dummy.m.secapi.cloud";
+        let plurals = [
+            "locations",
+            "projects",
+            "volumetypes",
+            "volumes",
+            "images",
+            "providerconfigs",
+            "clusterproviderconfigs",
+            "providerconfigusages",
+        ];
+        assert_eq!(names, plurals.map(|plural| format!("{plural}.{group}")));
+    }
+
+    #[test]
+    fn a_managed_crd_has_the_shape_that_crossplane_knows() {
+        let crd = managed_crd::<Volume>();
+        let spec = &crd["spec"];
+        assert_eq!(spec["scope"], "Namespaced");
+        assert_eq!(
+            spec["names"]["categories"],
+            serde_json::json!(["crossplane", "managed", "dummy"])
+        );
+        let version = &spec["versions"][0];
+        let columns: Vec<&str> = version["additionalPrinterColumns"]
+            .as_array()
+            .expect("columns")
+            .iter()
+            .filter_map(|c| c["name"].as_str())
+            .collect();
+        assert_eq!(columns, ["SYNCED", "READY", "EXTERNAL-NAME", "AGE"]);
+        let fields = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        assert_eq!(
+            fields["managementPolicies"]["default"],
+            serde_json::json!(["*"])
+        );
+        assert_eq!(
+            fields["providerConfigRef"]["default"],
+            serde_json::json!({"kind": "ClusterProviderConfig", "name": "default"})
+        );
+        assert!(fields.get("deletionPolicy").is_none());
+    }
+}

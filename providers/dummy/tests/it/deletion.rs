@@ -106,3 +106,28 @@ async fn a_volume_deleted_before_it_was_made_leaves_nothing() {
     cluster.gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_is_deleted_takes_its_volumes_along() {
+    let cluster = Cluster::new().await;
+    let provider = cluster.start();
+    for n in 0..3 {
+        cluster.volume(&format!("v{n}"), json!({})).await;
+    }
+    for n in 0..3 {
+        cluster.ready(&format!("v{n}")).await;
+    }
+    // A provider that starts anew knows of no usage, and none can be created any more.
+    provider.kill();
+    cluster.delete("v1", "namespaces", "", "ns").await;
+    let _provider = cluster.start();
+    until("the namespace is gone", async || {
+        cluster
+            .get("v1", "namespaces", "", "ns")
+            .await
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    assert_eq!(cluster.volumes_in_cloud(), 0);
+}

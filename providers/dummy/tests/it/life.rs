@@ -110,6 +110,22 @@ async fn a_fast_cloud_makes_a_volume_ready_in_a_few_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_volumes_is_worked_off() {
+    const VOLUMES: usize = 300;
+    let cluster = Cluster::new().await;
+    let _provider = cluster.start();
+    let start = Instant::now();
+    for n in 0..VOLUMES {
+        cluster.volume(&format!("v{n}"), json!({})).await;
+    }
+    for n in 0..VOLUMES {
+        cluster.ready(&format!("v{n}")).await;
+    }
+    println!("{VOLUMES} volumes ready after {:?}", start.elapsed());
+    assert_eq!(cluster.volumes_in_cloud(), VOLUMES);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_cloud_is_shown_as_it_is() {
     let cluster = Cluster::new().await;
     cluster
