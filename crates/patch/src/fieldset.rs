@@ -39,6 +39,12 @@ impl<'a> FieldSet<'a> {
         entries: Vec::new(),
     };
 
+    pub(crate) fn with_capacity(entries: usize) -> Self {
+        Self {
+            entries: Vec::with_capacity(entries),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -329,7 +335,10 @@ impl Entry<'_> {
 
 /// The set below one field, and whether the field itself is a member.
 fn decode(fields: &Map<String, Value>) -> Option<(FieldSet<'_>, bool)> {
-    let mut set = FieldSet::default();
+    if fields.is_empty() {
+        return Some((FieldSet::EMPTY, true));
+    }
+    let mut set = FieldSet::with_capacity(fields.len());
     let mut member = false;
     for (name, value) in fields {
         if name == "." {

@@ -162,6 +162,11 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// Whether neither the type nor anything below it is in a schema.
+    pub(crate) fn is_free(&self) -> bool {
+        self.node.is_none() && !self.object
+    }
+
     /// Whether the type says nothing: the value alone decides.
     pub(crate) fn is_deduced(&self) -> bool {
         self.node.is_none_or(|node| {

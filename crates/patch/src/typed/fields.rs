@@ -23,7 +23,7 @@ fn below<'a>(ty: Type<'a>, value: &'a Value) -> (bool, FieldSet<'a>) {
 }
 
 fn of_map<'a>(ty: Type<'a>, map: &'a Map<String, Value>) -> FieldSet<'a> {
-    let mut set = FieldSet::default();
+    let mut set = FieldSet::with_capacity(map.len());
     for (name, value) in map {
         let field = ty.field(name);
         let (member, below) = below(field.ty, value);

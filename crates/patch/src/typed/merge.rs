@@ -10,6 +10,10 @@ use crate::types::{Class, List, Type};
 /// The live value with the configuration merged in; `None` where that changes nothing, so that the
 /// common case copies nothing.
 pub(crate) fn merge(ty: Type<'_>, live: &Value, config: &Value) -> Option<Value> {
+    // Scalars first: most values are, and they need no type.
+    if !(live.is_object() || live.is_array() || config.is_object() || config.is_array()) {
+        return (!same(live, config)).then(|| config.clone());
+    }
     match (ty.class(live), ty.class(config)) {
         // Null takes nothing from what others have put into a map or list.
         (Class::Map(map), Class::Null) if !map.is_empty() => None,

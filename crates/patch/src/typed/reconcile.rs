@@ -22,7 +22,7 @@ pub(crate) fn reconcile<'a>(ty: Type<'_>, set: &FieldSet<'a>) -> Option<FieldSet
 }
 
 fn reconcile_entry<'a>(ty: Type<'_>, entry: &Entry<'a>) -> Option<(bool, FieldSet<'a>)> {
-    if entry.below.is_empty() {
+    if entry.below.is_empty() || ty.is_free() {
         return None;
     }
     let is_list = ty.map_is_atomic().is_none();
