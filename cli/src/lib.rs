@@ -1,1 +1,59 @@
-//! ecp: one binary for the whole control plane.
+//! `ecp`: one binary for the whole control plane.
+//!
+//! The only crate that knows all parts. It wires them into one process: every controller and the
+//! REST facade get a `kube::Client` whose transport is the API server's service, without a socket.
+//!
+//! Invariant: no behaviour of a part lives here; what is wired here must also run alone in a pod.
+//!
+//! Entry point: [`run`].
+
+mod logging;
+mod manifests;
+mod output;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The European Control Plane.
+#[derive(Debug, Parser)]
+#[command(name = "ecp", version, about, propagate_version = true)]
+struct Cli {
+    /// More logs: -v for what happens, -vv for why. `RUST_LOG` overrides.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the whole control plane in one process.
+    Up(up::Options),
+    /// Write the manifests of each package: CRDs, XRDs, Compositions.
+    Manifests(manifests::Options),
+}
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    logging::init(cli.verbose);
+    if rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .is_err()
+    {
+        tracing::warn!("a TLS provider was already installed");
+    }
+    let result = match cli.command {
+        Command::Up(options) => up::run(options),
+        Command::Manifests(options) => manifests::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Logs: quiet by default, JSON where no person reads them.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Starts logging to stderr. `RUST_LOG`, when set and valid, overrides `verbosity`.
+pub(crate) fn init(verbosity: u8) {
+    let level = match verbosity {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    // Transports are chatty below what helps anybody.
+    let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn,tower=warn");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_span_events(FmtSpan::NONE)
+        .with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        builder.compact().init();
+    } else {
+        builder.json().init();
+    }
+}

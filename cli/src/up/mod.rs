@@ -1,0 +1,200 @@
+//! `ecp up`: the whole control plane in one process.
+
+mod client;
+mod data_dir;
+mod demo;
+mod install;
+mod options;
+mod parts;
+mod progress;
+mod welcome;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
+use ecp_apiserver::pki::{Pki, kubeconfig};
+use ecp_apiserver::{ApiServer, Config};
+use ecp_store::{EmbeddedStore, MemoryStore, Store};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::output;
+use data_dir::{DataDir, Endpoints};
+pub(crate) use options::Options;
+use parts::Parts;
+use progress::Progress;
+
+/// How long a shutdown may take before the process ends anyway.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
+
+/// Runs until Ctrl-C, SIGTERM, or the failure of a part.
+pub(crate) fn run(options: Options) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let result = runtime.block_on(up(options));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn up(options: Options) -> anyhow::Result<()> {
+    let progress = Progress::start();
+    progress.step("opening the data directory");
+    let data_dir = DataDir::open(&options.data_dir)?;
+    // Bound first: a port that is taken must be found before anything is written.
+    let api_listener = bind(options.api_port, "the Kubernetes API", "--api-port").await?;
+    let rest_listener = bind(options.rest_port, "the SECA REST API", "--rest-port").await?;
+    let endpoints = Endpoints {
+        api: api_listener.local_addr().context("reading the API port")?,
+        rest: rest_listener
+            .local_addr()
+            .context("reading the REST port")?,
+    };
+    let store = open_store(&options, &data_dir).await?;
+    let pki = Pki::open(&data_dir.pki(), &[], SystemTime::now()).context("opening certificates")?;
+
+    progress.step("starting the API server");
+    let server = ApiServer::new(store.clone(), Config::default())
+        .await
+        .context("starting the API server")?;
+    let stop = CancellationToken::new();
+    let mut parts = Parts::new(stop.clone());
+    parts.api(&server, api_listener, &pki, options.insecure_dev)?;
+
+    progress.step("installing kinds");
+    install_and_start(
+        &options, &data_dir, &server, endpoints, &mut parts, &progress,
+    )
+    .await?;
+    progress.step("starting the REST API");
+    parts
+        .facade(&server, rest_listener, &options, endpoints, pki.token())
+        .await?;
+
+    let token = (!options.insecure_dev).then(|| pki.token());
+    let config = kubeconfig(&endpoints.api_url(), Some(pki.ca_pem()), token);
+    data_dir.publish(&endpoints, &config, pki.token())?;
+    if options.demo {
+        progress.step("applying the examples");
+        demo::apply_all(&client::in_process(&server, "demo")).await?;
+    }
+    let took = progress.finish();
+    welcome::show(&options, &data_dir, &endpoints, took);
+
+    let failure = parts.run_until_stopped().await;
+    output::note("stopping: no new requests, finishing those under way (Ctrl-C again to force)");
+    data_dir.unpublish();
+    stop.cancel();
+    let drained = tokio::select! {
+        drained = tokio::time::timeout(DRAIN_MAX, parts.drain()) => drained.is_ok(),
+        () = parts::signal() => false,
+    };
+    server.shutdown().await;
+    store.close().await;
+    if !drained {
+        output::note("stopped without waiting for everything under way");
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+async fn bind(port: u16, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    TcpListener::bind(address).await.with_context(|| {
+        format!("listening on {address} for {what} (another port: {flag} PORT, 0 takes a free one)")
+    })
+}
+
+async fn open_store(options: &Options, data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
+    if options.ephemeral {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    let path = data_dir.store();
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&path))
+        .await
+        .context("opening the store")?;
+    Ok(Arc::new(opened.context("opening the store")?))
+}
+
+/// Installs every package, and starts the controllers as soon as their kinds exist.
+async fn install_and_start(
+    options: &Options,
+    data_dir: &DataDir,
+    server: &Arc<ApiServer>,
+    endpoints: Endpoints,
+    parts: &mut Parts,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    use ecp_meta::object;
+    use install::{Kind, apply, create_if_absent, wait_for};
+
+    let client = client::in_process(server, "install");
+    let crd = Kind::new(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
+    let mut crds = ecp_engine::crds();
+    crds.extend(provider_ecp::crds());
+    crds.extend(provider_dummy::crds());
+    let names = crds.iter().map(|c| object::name(c).to_owned()).collect();
+    apply(&client, &crd, crds).await?;
+    wait_for(&client, &crd, names, "Established").await?;
+
+    progress.step("starting controllers");
+    let cloud = (!options.ephemeral).then(|| data_dir.cloud());
+    parts.controllers(server, cloud);
+
+    progress.step("installing SECA resources");
+    let flavour = options.flavour.into();
+    let xrd = |version: &str| {
+        Kind::new(
+            "apiextensions.crossplane.io",
+            version,
+            "CompositeResourceDefinition",
+            "compositeresourcedefinitions",
+        )
+    };
+    let xrds = ecp_xrds::xrds(flavour);
+    let names = xrds.iter().map(|x| object::name(x).to_owned()).collect();
+    let xrd = xrd(match flavour {
+        ecp_xrds::Flavour::V2 => "v2",
+        ecp_xrds::Flavour::Claims => "v1",
+    });
+    apply(&client, &xrd, xrds).await?;
+    let composition = Kind::new(
+        "apiextensions.crossplane.io",
+        "v1",
+        "Composition",
+        "compositions",
+    );
+    apply(&client, &composition, ecp_package::compositions(flavour)).await?;
+    wait_for(&client, &xrd, names, "Established").await?;
+    for value in ecp_package::catalogue(&options.region, &endpoints.rest_url()) {
+        let gvk = object::gvk(&value);
+        let kind = parts::kind_of(&gvk)
+            .with_context(|| format!("the catalogue has a {gvk}, which nothing installs"))?;
+        let urls = rest_urls(&value);
+        create_if_absent(&client, &kind, value).await?;
+        if let Some(urls) = urls {
+            // The port may differ from the last start's; the rest of a Region is its owner's.
+            apply(&client, &kind, vec![urls]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The part of a Region that says where this process serves REST.
+fn rest_urls(object: &serde_json::Value) -> Option<serde_json::Value> {
+    (object["kind"] == "Region").then(|| {
+        serde_json::json!({
+            "apiVersion": object["apiVersion"],
+            "kind": object["kind"],
+            "metadata": { "name": object["metadata"]["name"] },
+            "spec": { "providers": object["spec"]["providers"] },
+        })
+    })
+}

@@ -1,0 +1,190 @@
+//! The running parts: each is a task with an owner, a shutdown path, and a name for its failure.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ecp_apiserver::auth::Authenticator;
+use ecp_apiserver::pki::Pki;
+use ecp_apiserver::serve::serve;
+use ecp_apiserver::{ApiServer, Identity};
+use ecp_fnproto::InProcess;
+use ecp_meta::gvk::GroupVersionKind;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::client::in_process;
+use super::data_dir::Endpoints;
+use super::install::Kind;
+use super::options::Options;
+
+/// How long the REST API may take to fill its caches.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// The running parts.
+pub(crate) struct Parts {
+    tasks: JoinSet<(&'static str, anyhow::Result<()>)>,
+    stop: CancellationToken,
+}
+
+impl Parts {
+    /// No parts yet; all of them stop with `stop`.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            stop,
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        part: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    ) {
+        self.tasks.spawn(async move { (name, part.await) });
+    }
+
+    /// The Kubernetes API on a socket.
+    pub(crate) fn api(
+        &mut self,
+        server: &Arc<ApiServer>,
+        listener: TcpListener,
+        pki: &Pki,
+        insecure_dev: bool,
+    ) -> anyhow::Result<()> {
+        let tls = pki.server_config().context("setting TLS up")?;
+        let authenticator = if insecure_dev {
+            Authenticator::new().insecure_dev()
+        } else {
+            Authenticator::new().with_token(pki.token(), Identity::admin())
+        };
+        let (server, stop) = (server.clone(), self.stop.clone());
+        self.spawn("the Kubernetes API", async move {
+            serve(server, listener, tls.into(), Arc::new(authenticator), stop).await?;
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// The engine with function-ecp, and the providers.
+    pub(crate) fn controllers(&mut self, server: &Arc<ApiServer>, cloud: Option<PathBuf>) {
+        let runner = InProcess::default().with("function-ecp", function_ecp::plain());
+        let engine = ecp_engine::Config::new(in_process(server, "engine"), Arc::new(runner));
+        let stop = self.stop.clone();
+        self.spawn("the engine", async move {
+            Ok(ecp_engine::run(engine, stop).await?)
+        });
+
+        let (client, stop) = (in_process(server, "provider-ecp"), self.stop.clone());
+        self.spawn(
+            "provider-ecp",
+            provider_ecp::run(client, Default::default(), stop),
+        );
+
+        let (client, stop) = (in_process(server, "provider-dummy"), self.stop.clone());
+        let options = provider_dummy::Options {
+            data_dir: cloud,
+            ..Default::default()
+        };
+        self.spawn("provider-dummy", provider_dummy::run(client, options, stop));
+    }
+
+    /// The SECA REST API; returns once it has seen everything that it serves.
+    pub(crate) async fn facade(
+        &mut self,
+        server: &Arc<ApiServer>,
+        listener: TcpListener,
+        options: &Options,
+        endpoints: Endpoints,
+        token: &str,
+    ) -> anyhow::Result<()> {
+        use ecp_facade::{Access, Config, Facade, StaticTokens};
+
+        let access = if options.insecure_dev {
+            Access::InsecureDev
+        } else {
+            Access::Tokens(Arc::new(StaticTokens::admin(token)))
+        };
+        let client = in_process(server, "facade");
+        let config = Config::new(client, &options.region, endpoints.rest_url(), access);
+        let facade = Facade::start(config, self.stop.clone()).context("starting the REST API")?;
+        let serving = facade.clone();
+        self.spawn(
+            "the REST API",
+            async move { Ok(serving.serve(listener).await?) },
+        );
+        let ready = tokio::time::timeout(READY_MAX, facade.ready());
+        tokio::select! {
+            ready = ready => ready.context("waiting for the REST API to see its resources"),
+            failure = first_failure(&mut self.tasks) => Err(failure),
+        }
+    }
+
+    /// Waits for a signal or the first part that ends; returns why it ended.
+    pub(crate) async fn run_until_stopped(&mut self) -> Option<anyhow::Error> {
+        tokio::select! {
+            () = signal() => None,
+            failure = first_failure(&mut self.tasks) => Some(failure),
+        }
+    }
+
+    /// Waits until all parts have ended.
+    pub(crate) async fn drain(&mut self) {
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok((name, Err(error))) => {
+                    tracing::warn!(name, %error, "part failed while stopping")
+                }
+                Ok((name, Ok(()))) => tracing::debug!(name, "part stopped"),
+                Err(error) => tracing::warn!(%error, "part panicked while stopping"),
+            }
+        }
+    }
+}
+
+/// The first part that ends before it is told to; that is always a failure.
+async fn first_failure(tasks: &mut JoinSet<(&'static str, anyhow::Result<()>)>) -> anyhow::Error {
+    match tasks.join_next().await {
+        Some(Ok((name, Ok(())))) => anyhow::anyhow!("{name} stopped"),
+        Some(Ok((name, Err(error)))) => error.context(format!("{name} failed")),
+        Some(Err(error)) => anyhow::Error::from(error).context("a part panicked"),
+        None => std::future::pending().await,
+    }
+}
+
+/// Ctrl-C or SIGTERM.
+pub(crate) async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    drop(tokio::signal::ctrl_c().await);
+}
+
+/// Kinds that the catalogue and the examples use.
+pub(crate) fn kind_of(gvk: &GroupVersionKind) -> Option<Kind> {
+    let kind = |plural: &str| Kind::new(&gvk.group, &gvk.version, &gvk.kind, plural);
+    if let Some(info) = ecp_xrds::by_kind(&gvk.kind).filter(|i| i.group == gvk.group) {
+        let kind = kind(info.plural);
+        return Some(match info.scope {
+            ecp_xrds::Scope::Cluster => kind,
+            _ => kind.namespaced(),
+        });
+    }
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "Namespace") => Some(kind("namespaces")),
+        ("dummy.m.secapi.cloud", "ClusterProviderConfig") => Some(kind("clusterproviderconfigs")),
+        ("dummy.m.secapi.cloud", "ProviderConfig") => Some(kind("providerconfigs").namespaced()),
+        ("ecp.m.secapi.cloud", "ClusterProviderConfig") => Some(kind("clusterproviderconfigs")),
+        _ => None,
+    }
+}
