@@ -9,9 +9,13 @@ use serde::Serialize;
 
 use crate::body::ApiBody;
 
-/// A `metav1.Status`.
+/// A `metav1.Status`. One pointer wide: it is the error of most functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Status {
+#[serde(transparent)]
+pub struct Status(Box<Fields>);
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Fields {
     kind: &'static str,
     #[serde(rename = "apiVersion")]
     api_version: &'static str,
@@ -22,7 +26,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Box<Details>>,
+    details: Option<Details>,
     #[serde(skip_serializing_if = "is_zero")]
     code: u16,
 }
@@ -102,7 +106,7 @@ impl From<&FieldError> for Cause {
 impl Status {
     /// A failure with a reason and a message.
     pub fn failure(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Fields {
             kind: "Status",
             api_version: "v1",
             metadata: ListMeta::default(),
@@ -111,32 +115,22 @@ impl Status {
             reason,
             details: None,
             code: code.as_u16(),
-        }
+        }))
     }
 
     /// The answer to a delete that removed the object.
     pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Self {
-        Self {
-            status: "Success",
-            ..Self::failure(StatusCode::OK, "", "")
-        }
-        .code(0)
-        .about(resource, name)
-        .with(|d| d.uid = uid.into())
+        Self::success()
+            .about(resource, name)
+            .with(|d| d.uid = uid.into())
     }
 
     /// A success without details.
     pub fn success() -> Self {
-        Self {
-            status: "Success",
-            ..Self::failure(StatusCode::OK, "", "")
-        }
-        .code(0)
-    }
-
-    fn code(mut self, code: u16) -> Self {
-        self.code = code;
-        self
+        let mut status = Self::failure(StatusCode::OK, "", "");
+        status.0.status = "Success";
+        status.0.code = 0;
+        status
     }
 
     /// 404 for an object.
@@ -300,34 +294,34 @@ impl Status {
 
     /// The same status with its details changed.
     pub fn with(mut self, change: impl FnOnce(&mut Details)) -> Self {
-        change(self.details.get_or_insert_default());
+        change(self.0.details.get_or_insert_default());
         self
     }
 
     /// The same status, with a token at which a list may go on.
     pub fn continue_at(mut self, token: String) -> Self {
-        self.metadata.next = token;
+        self.0.metadata.next = token;
         self
     }
 
     /// The HTTP status.
     pub fn http_status(&self) -> StatusCode {
-        StatusCode::from_u16(self.code).unwrap_or(StatusCode::OK)
+        StatusCode::from_u16(self.0.code).unwrap_or(StatusCode::OK)
     }
 
     /// The reason, such as `NotFound`.
     pub fn reason(&self) -> &'static str {
-        self.reason
+        self.0.reason
     }
 
     /// The message.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// The details, if any.
     pub fn details(&self) -> Option<&Details> {
-        self.details.as_deref()
+        self.0.details.as_ref()
     }
 
     /// The JSON text.
@@ -345,6 +339,7 @@ impl Status {
             HeaderValue::from_static("application/json"),
         );
         if let Some(seconds) = self
+            .0
             .details
             .map(|d| d.retry_after_seconds)
             .filter(|s| *s > 0)
@@ -357,7 +352,7 @@ impl Status {
 
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 

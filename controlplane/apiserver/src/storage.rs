@@ -208,14 +208,10 @@ pub fn write_json(out: &mut Vec<u8>, info: &ResourceInfo, value: &[u8], revision
     };
     let (mut head, tail) = stored.json.split_at(stored.splice);
     out.reserve(stored.json.len() + 64);
-    if !info.storage_version && !is_view(info) {
-        // Conversion strategy None: only the apiVersion differs.
-        let old = info.storage_api_version.len();
-        out.extend_from_slice(b"{\"apiVersion\":\"");
-        out.extend_from_slice(info.api_version().as_bytes());
-        head = head
-            .get(b"{\"apiVersion\":\"".len() + old..)
-            .unwrap_or(head);
+    if !head.starts_with(&info.json_head) {
+        // Stored at another version. Conversion strategy None: only the apiVersion differs.
+        out.extend_from_slice(&info.json_head);
+        head = after_first_member(head);
     }
     out.extend_from_slice(head);
     if revision == Revision(0) {
@@ -231,6 +227,14 @@ pub fn write_json(out: &mut Vec<u8>, info: &ResourceInfo, value: &[u8], revision
         b"\","
     });
     out.extend_from_slice(tail);
+}
+
+/// What follows the first comma outside of a text: stored JSON begins with `apiVersion`, a text.
+fn after_first_member(head: &[u8]) -> &[u8] {
+    head.iter()
+        .position(|b| *b == b',')
+        .and_then(|comma| head.get(comma + 1..))
+        .unwrap_or(head)
 }
 
 /// An object's JSON, at this version, with a resource version.

@@ -7,7 +7,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::write::{MODIFIED, commit_error, existing, settle};
+use super::update::MODIFIED;
+use super::write::{commit_error, existing, settle};
 use super::{Answer, Place, Request, body, json_response, kinds, metadata, object_response, read};
 use crate::limits;
 use crate::registry::Rules;

@@ -10,6 +10,7 @@ mod patch;
 mod read;
 mod scale;
 mod selection;
+mod update;
 mod watch;
 mod wildcard;
 mod write;
@@ -30,8 +31,9 @@ pub use delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use delete::{CRD_CLEANUP, delete_object};
 pub(crate) use frames::Frames;
 pub(crate) use metadata::time;
+pub(crate) use update::write_raw;
 pub(crate) use wildcard::handle as handle_wildcard;
-pub(crate) use write::{commit_error, write_raw};
+pub(crate) use write::commit_error;
 
 use crate::body::ApiBody;
 use crate::limits;
@@ -215,7 +217,7 @@ async fn dispatch(verb: Verb, request: Request<'_>, permit: OwnedSemaphorePermit
         Verb::List => read::list(&request).await,
         Verb::Watch => watch::watch(&request, permit).await,
         Verb::Create => write::create(&request).await,
-        Verb::Update => write::update(&request).await,
+        Verb::Update => update::update(&request).await,
         Verb::Patch => patch::patch(&request).await,
         Verb::Delete => delete::delete(&request).await,
         Verb::DeleteCollection => delete::delete_collection(&request).await,

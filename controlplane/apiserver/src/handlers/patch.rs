@@ -11,9 +11,10 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::body::{self, Parsed};
+use super::update::{Change, MODIFIED, check_uid, check_version, commit_update};
 use super::write::{
-    Change, MODIFIED, Options, Written, admit_create, check_place, check_type, check_uid,
-    check_version, commit_update, existing, find, try_create, typing, unknown_field,
+    Options, Written, admit_create, check_place, check_type, existing, find, try_create, typing,
+    unknown_field,
 };
 use super::{Answer, Place, Request, metadata};
 use crate::limits;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::body::{self, Parsed};
 use super::patch::{self, Patch};
-use super::write::{Change, MODIFIED, check_version, commit_update, existing};
+use super::update::{Change, MODIFIED, check_version, commit_update};
+use super::write::existing;
 use super::{Answer, Place, Request, json_response};
 use crate::limits;
 use crate::registry::ScalePaths;

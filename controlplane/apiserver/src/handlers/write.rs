@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ecp_meta::object;
 use ecp_patch::{Manager, Typing, track_update};
-use ecp_schema::{FieldError, FieldErrorKind};
+use ecp_schema::FieldError;
 use ecp_store::{CommitError, Entry, Expect, Op, Revision};
 use http::{Response, StatusCode, header};
 use serde_json::Value;
@@ -119,47 +119,6 @@ pub(super) async fn create(request: &Request<'_>) -> Answer {
     Ok(request.written(written))
 }
 
-/// Answers PUT.
-pub(super) async fn update(request: &Request<'_>) -> Answer {
-    let place = &request.place;
-    let name = request.name.unwrap_or_default();
-    let options = request.options()?;
-    let mut parsed = body::parse(request.headers, &request.body)?;
-    check_type(place, &mut parsed.value)?;
-    check_place(place, &mut parsed.value, Some(name))?;
-    let sent = object::resource_version(&parsed.value).to_owned();
-    if sent.is_empty() && place.resource.is_custom() {
-        let error = FieldError::new(
-            FieldErrorKind::Invalid,
-            "metadata.resourceVersion",
-            "must be specified for an update",
-        )
-        .with_value(0.into());
-        return Err(place.invalid(name, &[error]));
-    }
-    for _ in 0..limits::PATCH_TRIES_MAX {
-        let entry = existing(place, name).await?;
-        check_version(place, name, &sent, &entry)?;
-        let old = storage::decode(place.resource, &entry);
-        check_uid(place, name, &parsed.value, &old)?;
-        let change = Change {
-            old: &old,
-            new: parsed.value.clone(),
-            faults: parsed.faults.clone(),
-            applied: false,
-        };
-        match commit_update(place, name, &entry, change, &options).await? {
-            Some(written) => return Ok(request.written(written)),
-            None if sent.is_empty() => {}
-            None => return Err(place.conflict(name, MODIFIED)),
-        }
-    }
-    Err(place.conflict(name, MODIFIED))
-}
-
-pub(super) const MODIFIED: &str = "the object has been modified; please apply your changes to the \
-     latest version and try again";
-
 /// The stored entry of an object.
 pub(super) async fn existing(place: &Place<'_>, name: &str) -> Result<Entry, Status> {
     find(place, name)
@@ -175,45 +134,6 @@ pub(super) async fn find(place: &Place<'_>, name: &str) -> Result<Option<Entry>,
         .get(&place.key(name))
         .await
         .map_err(store_error)
-}
-
-/// 409, unless the version a client sent is the current one (or none).
-pub(super) fn check_version(
-    place: &Place<'_>,
-    name: &str,
-    sent: &str,
-    entry: &Entry,
-) -> Result<(), Status> {
-    if sent.is_empty() || sent == "0" || sent == entry.modified.to_string() {
-        return Ok(());
-    }
-    if sent.parse::<u64>().is_err() {
-        let error = FieldError::new(
-            FieldErrorKind::Invalid,
-            "metadata.resourceVersion",
-            "must be an unsigned integer",
-        )
-        .with_value(sent.into());
-        return Err(place.invalid(name, &[error]));
-    }
-    Err(place.conflict(name, MODIFIED))
-}
-
-/// 409, unless the uid a client sent is that of the object (or none).
-pub(super) fn check_uid(
-    place: &Place<'_>,
-    name: &str,
-    sent: &Value,
-    old: &Value,
-) -> Result<(), Status> {
-    let (sent, is) = (object::uid(sent), object::uid(old));
-    if sent.is_empty() || sent == is {
-        return Ok(());
-    }
-    Err(place.conflict(
-        name,
-        &format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {is}"),
-    ))
 }
 
 /// Checks `apiVersion` and `kind` against the URL.
@@ -405,7 +325,7 @@ pub(super) async fn try_create(
 
 /// Decides on the names of a definition. No other definition's are decided until the returned guard
 /// is dropped, after the write.
-async fn admit_definition<'a>(
+pub(super) async fn admit_definition<'a>(
     place: &Place<'a>,
     value: &mut Value,
 ) -> Result<Option<tokio::sync::MutexGuard<'a, ()>>, Status> {
@@ -437,7 +357,7 @@ pub(crate) fn commit_error(error: CommitError) -> Status {
 }
 
 /// Prunes, defaults and validates; returns warnings.
-fn shape(
+pub(super) fn shape(
     place: &Place<'_>,
     value: &mut Value,
     old: Option<&Value>,
@@ -492,7 +412,7 @@ pub(super) fn typing<'a>(place: &Place<'a>) -> Typing<'a> {
 }
 
 /// Records field ownership of a write that is not an apply.
-fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, options: &Options<'_>) {
+pub(super) fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, options: &Options<'_>) {
     let now = metadata::time(place.server.now());
     let manager = Manager {
         name: &options.manager,
@@ -501,152 +421,6 @@ fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, options: &Option
         now: &now,
     };
     track_update(old, new, &manager, typing(place));
-}
-
-/// A change of an object.
-pub(super) struct Change<'a> {
-    pub(super) old: &'a Value,
-    pub(super) new: Value,
-    pub(super) faults: Vec<String>,
-    /// Whether field ownership is already recorded.
-    pub(super) applied: bool,
-}
-
-/// Commits a change of an object that is still as `entry` says; `None`: it is not.
-pub(super) async fn commit_update(
-    place: &Place<'_>,
-    name: &str,
-    entry: &Entry,
-    change: Change<'_>,
-    options: &Options<'_>,
-) -> Result<Option<Written>, Status> {
-    let resource = place.resource;
-    let Change {
-        old,
-        new,
-        faults,
-        applied,
-    } = change;
-    let mut errors = Vec::new();
-    metadata::validate_update(old, &new, &mut errors);
-    let mut new = confine(place, old, new, options.subresource);
-    metadata::carry(old, &mut new);
-    kinds::prepare_update(resource, &mut new, old, options.subresource);
-    metadata::validate(resource, &new, &mut errors);
-    let warnings = shape(place, &mut new, Some(old), faults, options, &mut errors)?;
-    if !errors.is_empty() {
-        return Err(place.invalid(name, &errors));
-    }
-    let _naming = admit_definition(place, &mut new).await?;
-    metadata::advance_generation(resource, old, &mut new);
-    if !applied {
-        own(place, Some(old), &mut new, options);
-    }
-    let value = storage::encode(resource, &new);
-    let written = |revision| Written {
-        value: value.clone(),
-        revision,
-        warnings,
-        created: false,
-    };
-    let gone = object::is_deleting(&new) && metadata::is_finalized(resource, &new);
-    if (value == entry.value && !gone) || options.dry_run {
-        return Ok(Some(written(entry.modified)));
-    }
-    let expect = Expect::Modified(entry.modified);
-    let key = entry.key.clone();
-    let op = if gone {
-        Op::Delete { key, expect }
-    } else {
-        Op::Put {
-            key,
-            value: value.clone(),
-            expect,
-        }
-    };
-    match place.server.store.commit(vec![op]).await {
-        Ok(committed) => {
-            settle(place, committed.revision).await;
-            Ok(Some(written(committed.revision)))
-        }
-        Err(CommitError::Precondition { .. }) => Ok(None),
-        Err(error) => Err(commit_error(error)),
-    }
-}
-
-/// Keeps of the new object what the endpoint may change: the main one everything but `status`, a
-/// subresource only its part.
-fn confine(place: &Place<'_>, old: &Value, new: Value, subresource: &str) -> Value {
-    let part = |from: &Value, into: &mut Value, field: &str| {
-        let Some(map) = into.as_object_mut() else {
-            return;
-        };
-        match from.get(field) {
-            Some(value) => map.insert(field.into(), value.clone()),
-            None => map.remove(field),
-        };
-    };
-    let mut kept;
-    match subresource {
-        "" => {
-            kept = new;
-            if place.resource.status_subresource {
-                part(old, &mut kept, "status");
-            }
-        }
-        "finalize" => {
-            kept = old.clone();
-            part(&new, &mut kept, "spec");
-        }
-        _ => {
-            kept = old.clone();
-            part(&new, &mut kept, "status");
-            let managed = new.pointer("/metadata/managedFields").cloned();
-            if let Some(managed) = managed {
-                object::metadata_mut(&mut kept).insert("managedFields".into(), managed);
-            }
-        }
-    }
-    kept
-}
-
-/// Writes an object as it is given, if it is still at `revision`. See
-/// [`crate::Internal::update`].
-pub(crate) async fn write_raw(
-    place: &Place<'_>,
-    value: &Value,
-    revision: Revision,
-) -> Result<Revision, Status> {
-    let name = object::name(value);
-    let entry = existing(place, name).await?;
-    if entry.modified != revision {
-        return Err(place.conflict(name, MODIFIED));
-    }
-    let encoded = storage::encode(place.resource, value);
-    let gone = object::is_deleting(value) && metadata::is_finalized(place.resource, value);
-    if !gone && encoded == entry.value {
-        return Ok(revision);
-    }
-    let expect = Expect::Modified(revision);
-    let key = entry.key;
-    let op = if gone {
-        Op::Delete { key, expect }
-    } else {
-        Op::Put {
-            key,
-            value: encoded,
-            expect,
-        }
-    };
-    match place.server.store.commit(vec![op]).await {
-        Ok(committed) => {
-            settle(place, committed.revision).await;
-            Ok(committed.revision)
-        }
-        Err(CommitError::Precondition { current: None, .. }) => Err(place.not_found(name)),
-        Err(CommitError::Precondition { .. }) => Err(place.conflict(name, MODIFIED)),
-        Err(error) => Err(commit_error(error)),
-    }
 }
 
 /// Refuses creates where nothing may be created: in a namespace that is missing or going, and of a

@@ -223,6 +223,7 @@ fn info(row: &Row) -> ResourceInfo {
         selectable_fields: row.fields.iter().map(|s| (*s).into()).collect(),
         storage: GroupResource::new(storage_group, row.plural),
         storage_api_version: ResourceInfo::storage_version_of(storage_group, row.version),
+        json_head: ResourceInfo::json_head_of(&gvk),
         storage_version: storage_group == row.group,
         digest: SpecDigest::default(),
         schema_id: 0,

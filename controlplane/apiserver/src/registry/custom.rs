@@ -86,8 +86,10 @@ fn compile_version(
         })?)),
         None => None,
     };
+    let gvk = GroupVersionKind::new(group, name, kind);
     Ok(ResourceInfo {
-        gvk: GroupVersionKind::new(group, name, kind),
+        json_head: ResourceInfo::json_head_of(&gvk),
+        gvk,
         plural: text(names, "plural").into(),
         singular: or(text(names, "singular"), || kind.to_lowercase()),
         short_names: texts(names.get("shortNames")),

@@ -164,10 +164,12 @@ impl Registry {
 
     /// Stops serving a definition.
     pub(crate) fn remove(&self, cluster: &ClusterName, name: &str) {
+        let mut unused = None;
         let mut clusters = self.clusters.write();
         if let Some(entry) = clusters.get_mut(cluster) {
             if let Some(old) = entry.crds.remove(name) {
                 old.state.changed.cancel();
+                unused = Some(old.compiled.digest);
             }
             entry.snapshot = None;
             if entry.crds.is_empty() {
@@ -175,9 +177,12 @@ impl Registry {
             }
         }
         drop(clusters);
-        self.compiled
-            .lock()
-            .retain(|_, compiled| compiled.strong_count() > 0);
+        if let Some(digest) = unused {
+            let mut compiled = self.compiled.lock();
+            if compiled.get(&digest).is_some_and(|c| c.strong_count() == 0) {
+                compiled.remove(&digest);
+            }
+        }
     }
 
     /// Notes that all definitions up to `revision` are taken.

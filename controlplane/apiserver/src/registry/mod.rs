@@ -57,6 +57,8 @@ pub struct ResourceInfo {
     pub storage: GroupResource,
     /// The `apiVersion` objects are stored with.
     pub storage_api_version: String,
+    /// How the JSON of an object of this version begins: `{"apiVersion":"...",`.
+    pub(crate) json_head: Vec<u8>,
     /// Whether this is the version objects are stored with.
     pub storage_version: bool,
     /// Digest of the definition's text; all 0 for built-ins. Equal digests mean equal resources.
@@ -176,6 +178,10 @@ impl ResourceInfo {
             group => group,
         };
         format!("/{group}/{}/", self.storage.resource)
+    }
+
+    pub(crate) fn json_head_of(gvk: &GroupVersionKind) -> Vec<u8> {
+        format!("{{\"apiVersion\":{},", Value::from(gvk.api_version())).into_bytes()
     }
 
     pub(crate) fn storage_version_of(group: &str, version: &str) -> String {

@@ -108,6 +108,41 @@ async fn every_served_version_shows_the_same_object() {
 }
 
 #[tokio::test]
+async fn objects_survive_a_change_of_the_storage_version() {
+    let api = with_foos().await;
+    let made = api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let mut crd = foo_crd(|_| {});
+    let mut second = crd["spec"]["versions"][0].clone();
+    second["name"] = "v2".into();
+    crd["spec"]["versions"][0]["storage"] = false.into();
+    crd["spec"]["versions"].as_array_mut().unwrap().push(second);
+    let path = format!("{CRDS}/foos.ex.test");
+    let crd = api
+        .merge(&path, json!({"spec": crd["spec"]}))
+        .await
+        .expect(200);
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1", "v2"]));
+    let second = "/apis/ex.test/v2/namespaces/default/foos";
+    let read = api.get(&format!("{second}/a")).await.expect(200);
+    assert_eq!(read["apiVersion"], "ex.test/v2");
+    assert_eq!(api.get(&format!("{FOOS}/a")).await.expect(200), made);
+    // A write that changes nothing brings it to the new version.
+    let touched = api.merge(&format!("{FOOS}/a"), json!({})).await.expect(200);
+    assert_eq!(touched["apiVersion"], "ex.test/v1");
+    assert_eq!(touched["spec"], made["spec"]);
+    let dropped = json!({"status": {"storedVersions": ["v2"]}});
+    let crd = api
+        .merge(&format!("{path}/status"), dropped)
+        .await
+        .expect(200);
+    assert_eq!(crd["status"]["storedVersions"], json!(["v2"]));
+    assert_eq!(
+        api.get(second).await.expect(200)["items"][0]["apiVersion"],
+        "ex.test/v2"
+    );
+}
+
+#[tokio::test]
 async fn a_definition_goes_after_its_objects_and_comes_back_empty() {
     let api = with_foos().await;
     api.post(FOOS, foo("a", json!({}))).await.expect(201);

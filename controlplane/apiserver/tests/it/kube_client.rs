@@ -22,7 +22,7 @@ async fn typed_objects_go_round() {
     let made = maps.create(&PostParams::default(), &map).await.unwrap();
     assert_eq!(made.data, map.data);
     let listed = maps.list(&ListParams::default()).await.unwrap();
-    assert_eq!(listed.items, [made.clone()]);
+    assert_eq!(listed.items, std::slice::from_ref(&made));
     let err = maps.create(&PostParams::default(), &map).await.unwrap_err();
     assert!(matches!(err, kube::Error::Api(s) if s.code == 409 && s.reason == "AlreadyExists"));
     maps.delete("a", &DeleteParams::default()).await.unwrap();

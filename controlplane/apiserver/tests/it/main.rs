@@ -1,5 +1,7 @@
 //! The API server, asked in process over a store in memory.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod api;
 mod crds;
 mod deletes;
