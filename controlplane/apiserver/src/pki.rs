@@ -6,6 +6,7 @@
 
 mod der;
 mod files;
+mod renew;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+
+use renew::Renewing;
 
 pub use der::{CertificateFacts, DerError, certificate_facts};
 
@@ -108,6 +111,8 @@ impl std::fmt::Debug for KeyCertificate {
 #[derive(Clone)]
 pub struct Pki {
     ca: KeyCertificate,
+    /// Names of the server certificate.
+    sans: Vec<SanType>,
     server: KeyCertificate,
     admin: KeyCertificate,
     token: String,
@@ -157,6 +162,7 @@ impl Pki {
         let token = open_token(&dir.join("token"))?;
         Ok(Self {
             ca,
+            sans,
             server,
             admin,
             token,
@@ -169,10 +175,12 @@ impl Pki {
     /// A name is invalid, or generation failed.
     pub fn ephemeral(names: &[String], now: SystemTime) -> Result<Self, PkiError> {
         let ca = new_ca(now)?;
-        let server = new_server(&ca, &server_names(names)?, now)?;
+        let sans = server_names(names)?;
+        let server = new_server(&ca, &sans, now)?;
         let admin = new_client(&ca, ADMIN_USER, MASTERS_GROUP, now)?;
         Ok(Self {
             ca,
+            sans,
             server,
             admin,
             token: new_token()?,
@@ -207,8 +215,8 @@ impl Pki {
         new_client(&self.ca, user, group, now)
     }
 
-    /// TLS settings of the server: its certificate, HTTP/2 and HTTP/1.1, and client certificates of
-    /// this authority asked for but not required (a bearer token will do).
+    /// TLS settings of the server: its certificate, renewed while it runs; HTTP/2 and HTTP/1.1; and
+    /// client certificates of this authority asked for but not required (a bearer token will do).
     ///
     /// # Errors
     /// The TLS library refuses the credentials.
@@ -221,12 +229,11 @@ impl Pki {
                 .allow_unauthenticated()
                 .build()
                 .map_err(|e| PkiError::Verifier(e.to_string()))?;
-        let chain = vec![self.server.der().map_err(PkiError::Verifier)?];
-        let key = self.server.key_der().map_err(PkiError::Verifier)?;
+        let certificates = Renewing::new(self, Arc::clone(&provider), SystemTime::now)?;
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)?;
+            .with_cert_resolver(Arc::new(certificates));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }

@@ -196,7 +196,10 @@ mod tests {
             graph.dependents(&owner, Blocking::Any),
             [a.clone(), b.clone()]
         );
-        assert_eq!(graph.dependents(&owner, Blocking::Only), [a.clone()]);
+        assert_eq!(
+            graph.dependents(&owner, Blocking::Only),
+            std::slice::from_ref(&a)
+        );
         assert!(graph.set(&a, &root, &[reference("u", false)]));
         assert!(graph.dependents(&owner, Blocking::Only).is_empty());
         assert_eq!(graph.forget(&b).len(), 2);
