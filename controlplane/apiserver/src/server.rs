@@ -71,6 +71,8 @@ pub struct Config {
     pub watches_max: usize,
     /// The current time.
     pub clock: fn() -> jiff::Timestamp,
+    /// A random number, for generated names.
+    pub random: fn() -> u64,
 }
 
 impl Default for Config {
@@ -83,6 +85,7 @@ impl Default for Config {
             requests_max: limits::REQUESTS_MAX,
             watches_max: limits::WATCHES_MAX,
             clock: jiff::Timestamp::now,
+            random: rand::random,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
     }
 }
 
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
 fn validate_group(crd: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     let plural = spec.get("names").map_or("", |n| text(n, "plural"));
@@ -49,6 +51,19 @@ fn validate_group(crd: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
             invalid("spec.group", "should be a domain with at least one dot")
                 .with_value(group.into()),
         );
+    }
+    // KEP-1111: groups of the Kubernetes project need its approval.
+    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|suffix| {
+        group
+            .strip_suffix(suffix)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if is_protected && object::annotation(crd, APPROVAL).is_none() {
+        errors.push(required(
+            &format!("metadata.annotations[{APPROVAL}]"),
+            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
+             https://github.com/kubernetes/enhancements/pull/1111",
+        ));
     }
     let name = object::name(crd);
     if name != format!("{plural}.{group}") {

@@ -5,7 +5,6 @@ use ecp_meta::names::{is_dns1123_label, is_dns1123_subdomain, is_label_value, is
 use ecp_meta::object;
 use ecp_schema::{FieldError, FieldErrorKind};
 use jiff::Timestamp;
-use rand::Rng as _;
 use serde_json::{Map, Value, json};
 
 use crate::limits;
@@ -160,17 +159,18 @@ pub(super) fn advance_generation(info: &ResourceInfo, old: &Value, new: &mut Val
     }
 }
 
-/// A name made of a base and five random characters (apiserver `names.SimpleNameGenerator`).
-pub(super) fn generate_name(base: &str) -> String {
+/// A name made of a base and five characters drawn by a random number (apiserver
+/// `names.SimpleNameGenerator`).
+pub(super) fn generate_name(base: &str, mut random: u64) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut name: String = base
         .chars()
         .take(limits::GENERATE_NAME_BASE_LEN_MAX)
         .collect();
-    let mut random = rand::rng();
     for _ in 0..limits::GENERATE_NAME_SUFFIX_LEN {
-        let index = random.random_range(0..ALPHABET.len());
-        name.extend(ALPHABET.get(index).map(|c| char::from(*c)));
+        let digit = random % ALPHABET.len() as u64;
+        random /= ALPHABET.len() as u64;
+        name.extend(ALPHABET.get(digit as usize).map(|c| char::from(*c)));
     }
     name
 }
@@ -500,9 +500,10 @@ mod tests {
 
     #[test]
     fn generated_names_fit_a_label() {
-        let name = generate_name(&"x".repeat(253));
+        let name = generate_name(&"x".repeat(253), u64::MAX);
         assert_eq!(name.len(), 63);
-        assert_ne!(generate_name("a-"), generate_name("a-"));
+        assert_eq!(generate_name("a-", 0), "a-bbbbb");
+        assert_ne!(generate_name("a-", 1), generate_name("a-", 2));
     }
 
     #[test]

@@ -222,33 +222,27 @@ pub(super) async fn create_object(
         ));
     }
     admit_create(place, object::name(&parsed.value)).await?;
-    let base = generated_base(&parsed.value);
-    let tries = match base {
-        Some(_) => limits::GENERATE_NAME_TRIES_MAX,
-        None => 1,
+    let resource = place.resource.group_resource();
+    let Some(base) = generated_base(&parsed.value) else {
+        let name = object::name(&parsed.value).to_owned();
+        return try_create(place, parsed, options, false)
+            .await?
+            .ok_or_else(|| Status::already_exists(&resource, &name));
     };
     let mut name = String::new();
-    for _ in 0..tries {
-        let mut attempt = parsed.value.clone();
-        if let Some(base) = &base {
-            object::metadata_mut(&mut attempt)
-                .insert("name".into(), metadata::generate_name(base).into());
-        }
-        name = object::name(&attempt).to_owned();
-        let parsed = Parsed {
-            value: attempt,
+    for _ in 0..limits::GENERATE_NAME_TRIES_MAX {
+        name = metadata::generate_name(&base, (place.server.config.random)());
+        let mut attempt = Parsed {
+            value: parsed.value.clone(),
             faults: parsed.faults.clone(),
         };
-        if let Some(written) = try_create(place, parsed, options, false).await? {
+        object::metadata_mut(&mut attempt.value).insert("name".into(), name.as_str().into());
+        if let Some(written) = try_create(place, attempt, options, false).await? {
             return Ok(written);
         }
     }
-    let status = Status::already_exists(&place.resource.group_resource(), &name);
-    Err(match base {
-        // The client did nothing wrong: another try will find a free name.
-        Some(_) => status.with(|d| d.retry_after_seconds = 1),
-        None => status,
-    })
+    // The client did nothing wrong: another try may find a free name.
+    Err(Status::already_exists(&resource, &name).with(|d| d.retry_after_seconds = 1))
 }
 
 /// The base of a name to generate, if the object has no name of its own.

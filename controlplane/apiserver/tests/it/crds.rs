@@ -220,6 +220,12 @@ async fn bad_definitions_are_refused() {
         )
         .await;
     assert_eq!(bad.code, 422);
+    let mut protected = foo_crd(|_| {});
+    protected["metadata"]["name"] = "foos.ex.k8s.io".into();
+    protected["spec"]["group"] = "ex.k8s.io".into();
+    assert_eq!(api.post(CRDS, protected.clone()).await.code, 422);
+    protected["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved"});
+    api.post(CRDS, protected).await.expect(201);
     api.post(CRDS, foo_crd(|_| {})).await.expect(201);
     let immutable = api
         .merge(

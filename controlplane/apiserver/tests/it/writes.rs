@@ -142,6 +142,20 @@ async fn names_are_generated_and_fit_a_label() {
 }
 
 #[tokio::test]
+async fn a_generated_name_that_is_taken_every_time_is_a_conflict_to_retry() {
+    let api = Api::with(Config {
+        random: || 7,
+        ..Config::default()
+    })
+    .await;
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
+    api.post(MAPS, body.clone()).await.expect(201);
+    let taken = api.post(MAPS, body).await;
+    assert_eq!((taken.code, taken.reason()), (409, "AlreadyExists"));
+    assert_eq!(taken.body["details"]["retryAfterSeconds"], 1);
+}
+
+#[tokio::test]
 async fn creates_need_a_namespace_that_stays() {
     let api = Api::start().await;
     let missing = api
