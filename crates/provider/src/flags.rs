@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::duration;
+use crate::kind::Provider;
+use crate::leader::Candidate;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::runtime::Options;
@@ -21,13 +23,13 @@ use crate::server;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Flags {
     /// Log why things are done, not only what.
-    #[arg(long, short = 'd', env = "DEBUG")]
+    #[arg(long, short = 'd')]
     pub debug: bool,
     /// How often each resource that is up to date is observed.
-    #[arg(long, default_value = "1m", value_parser = go_duration, env = "POLL")]
+    #[arg(long, default_value = "1m", value_parser = go_duration)]
     pub poll: Duration,
     /// How many reconciles may run at the same time.
-    #[arg(long, default_value_t = limits::CONCURRENCY_DEFAULT, env = "MAX_RECONCILE_RATE")]
+    #[arg(long, default_value_t = limits::CONCURRENCY_DEFAULT)]
     pub max_reconcile_rate: usize,
     /// Accepted for compatibility: watches are never synced again without a reason.
     #[arg(long, short = 's', default_value = "1h", value_parser = go_duration)]
@@ -44,8 +46,14 @@ pub struct Flags {
         action = clap::ArgAction::Set
     )]
     pub enable_management_policies: bool,
+    /// Run in more than one pod, of which one works at a time.
+    #[arg(long, short = 'l', env = "LEADER_ELECTION")]
+    pub leader_election: bool,
+    /// Namespace of the lease.
+    #[arg(long, default_value = "crossplane-system", env = "POD_NAMESPACE")]
+    pub leader_election_namespace: String,
     /// Where metrics and health are served.
-    #[arg(long, default_value = "0.0.0.0:8080", env = "METRICS_ADDRESS")]
+    #[arg(long, default_value = "0.0.0.0:8080")]
     pub metrics_address: SocketAddr,
 }
 
@@ -63,6 +71,21 @@ impl Flags {
         }
     }
 
+    /// Who stands for election for a provider.
+    fn candidate(&self, provider: &Provider) -> Candidate {
+        // The pod's name, where there is one; the process makes it unique in any case.
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
+        Candidate {
+            namespace: self.leader_election_namespace.clone(),
+            lease: format!("crossplane-leader-election-provider-{}", provider.name),
+            identity: format!(
+                "{host}_{}_{:08x}",
+                std::process::id(),
+                rand::random::<u32>()
+            ),
+        }
+    }
+
     /// What a provider's `main` does: logs as JSON, a client from the pod's service account or the
     /// kubeconfig, metrics and health, and `run` until SIGTERM or SIGINT.
     ///
@@ -70,6 +93,7 @@ impl Flags {
     /// There is no cluster to talk to, the metrics port is taken, or `run` fails.
     pub async fn serve<F>(
         &self,
+        provider: &Provider,
         metrics: Metrics,
         run: impl FnOnce(Client, CancellationToken) -> F,
     ) -> anyhow::Result<()>
@@ -87,7 +111,7 @@ impl Flags {
             .context("finding a Kubernetes API")?;
         let shutdown = CancellationToken::new();
         let serving = server::serve(self.metrics_address, metrics, shutdown.clone());
-        let running = run(client, shutdown.clone());
+        let running = self.lead(provider, client, shutdown.clone(), run);
         let mut terminate = signal(SignalKind::terminate()).context("catching SIGTERM")?;
         let stopping = async {
             tokio::select! {
@@ -115,6 +139,46 @@ impl Flags {
                 results.0
             }
             () = async { stopping.await; std::future::pending::<()>().await } => Ok(()),
+        }
+    }
+
+    /// Runs, once this replica leads if leaders are elected, and no longer than it leads.
+    async fn lead<F>(
+        &self,
+        provider: &Provider,
+        client: Client,
+        shutdown: CancellationToken,
+        run: impl FnOnce(Client, CancellationToken) -> F,
+    ) -> anyhow::Result<()>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        if !self.leader_election {
+            return run(client, shutdown).await;
+        }
+        let candidate = self.candidate(provider);
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = candidate.win(&client) => {}
+        }
+        // The lease is given up only when nothing is reconciled any more.
+        let released = CancellationToken::new();
+        let holding = candidate.hold(&client, released.clone());
+        let running = async {
+            let result = run(client.clone(), shutdown.clone()).await;
+            released.cancel();
+            result
+        };
+        tokio::pin!(holding, running);
+        tokio::select! {
+            result = &mut running => {
+                holding.await;
+                result
+            }
+            () = &mut holding => {
+                // Not a graceful end: another replica may be at work already.
+                anyhow::bail!("lost the leadership");
+            }
         }
     }
 }

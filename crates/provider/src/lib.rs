@@ -27,6 +27,7 @@ mod failure;
 mod flags;
 mod key;
 mod kind;
+pub mod leader;
 pub mod limits;
 mod memory;
 mod metrics;

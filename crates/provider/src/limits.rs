@@ -52,3 +52,10 @@ pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// First and longest delay before a broken watch is started again.
 pub const WATCH_BACKOFF: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(10));
+
+/// How long a lease that nobody renews keeps others out.
+pub const LEASE_DURATION: Duration = Duration::from_secs(60);
+/// How long the leader tries to renew before it gives up; shorter than the lease lasts.
+pub const LEASE_RENEW_DEADLINE: Duration = Duration::from_secs(50);
+/// Time between looks at the lease.
+pub const LEASE_RETRY: Duration = Duration::from_secs(2);

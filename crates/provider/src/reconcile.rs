@@ -23,7 +23,7 @@ use crate::creation::Creation;
 use crate::decide::{Facts, Progress, Step, Stop, decide};
 use crate::erased::{ErasedExternal, Observed, Session};
 use crate::events::Recorder;
-use crate::external::{ExternalError, Readiness};
+use crate::external::{ErrorClass, ExternalError, Readiness};
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::kind::{KindInfo, Naming};
@@ -270,6 +270,21 @@ async fn in_time<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, Fa
     }
 }
 
+/// How long to wait after `failures` earlier failures in a row.
+fn retry_delay(class: ErrorClass, failures: u32, random: f64) -> Duration {
+    match class {
+        ErrorClass::Transient {
+            retry_after: Some(asked),
+        } => asked
+            .min(limits::RETRY_AFTER_MAX)
+            .max(BACKOFF.delay(0, random)),
+        ErrorClass::Conflict => CONFLICT_BACKOFF.delay(failures, random),
+        ErrorClass::Transient { retry_after: None }
+        | ErrorClass::Refused
+        | ErrorClass::NotFound => BACKOFF.delay(failures, random),
+    }
+}
+
 fn after(delay: Duration) -> Due {
     Due::At(Instant::now() + delay)
 }
@@ -301,4 +316,31 @@ fn ready_reason(object: &DynamicObject) -> Option<&str> {
     condition::find(&object.data, "Ready")?
         .get("reason")?
         .as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// public-bugs A35.
+    #[test]
+    fn a_clouds_retry_after_is_obeyed_within_bounds() {
+        let asks = |seconds| ErrorClass::Transient {
+            retry_after: Some(Duration::from_secs(seconds)),
+        };
+        assert_eq!(retry_delay(asks(5), 9, 0.0), Duration::from_secs(5));
+        assert_eq!(retry_delay(asks(0), 0, 1.0), limits::BACKOFF_MIN);
+        assert_eq!(retry_delay(asks(86_400), 0, 0.0), limits::RETRY_AFTER_MAX);
+    }
+
+    #[test]
+    fn conflicts_are_tried_sooner_than_failures() {
+        let failure = ErrorClass::Transient { retry_after: None };
+        for class in [failure, ErrorClass::Refused, ErrorClass::NotFound] {
+            assert_eq!(retry_delay(class, 0, 1.0), limits::BACKOFF_MIN);
+            assert_eq!(retry_delay(class, 99, 1.0), limits::BACKOFF_MAX);
+        }
+        let conflict = retry_delay(ErrorClass::Conflict, 0, 1.0);
+        assert_eq!(conflict, limits::CONFLICT_BACKOFF_MIN);
+    }
 }

@@ -22,8 +22,10 @@ async fn main() -> anyhow::Result<()> {
         metrics: metrics.clone(),
     };
     cli.flags
-        .serve(metrics, |client, shutdown| {
-            provider_ecp::run(client, options, shutdown)
-        })
+        .serve(
+            &provider_ecp::kinds::PROVIDER,
+            metrics,
+            |client, shutdown| provider_ecp::run(client, options, shutdown),
+        )
         .await
 }

@@ -12,7 +12,7 @@ struct Cli {
     #[command(flatten)]
     flags: Flags,
     /// Where the simulated cloud keeps what it knows; in memory when absent.
-    #[arg(long, env = "DATA_DIR")]
+    #[arg(long)]
     data_dir: Option<PathBuf>,
 }
 
@@ -28,8 +28,10 @@ async fn main() -> anyhow::Result<()> {
         metrics: metrics.clone(),
     };
     cli.flags
-        .serve(metrics, |client, shutdown| {
-            provider_dummy::run(client, options, shutdown)
-        })
+        .serve(
+            &provider_dummy::kinds::PROVIDER,
+            metrics,
+            |client, shutdown| provider_dummy::run(client, options, shutdown),
+        )
         .await
 }

@@ -5,12 +5,11 @@ use serde_json::Value;
 
 use ecp_meta::keys;
 
-use super::{BACKOFF, CONFLICT_BACKOFF, Ending, Run, after, condition_is, in_time, ready_reason};
+use super::{Ending, Run, after, condition_is, in_time, ready_reason, retry_delay};
 use crate::decide::Stop;
 use crate::events::Event;
 use crate::external::{ErrorClass, Readiness};
 use crate::failure::Failure;
-use crate::limits;
 use crate::memory::Due;
 use crate::status::{Synced, patch};
 
@@ -90,18 +89,7 @@ impl Run<'_> {
             self.report.ready = ready;
         }
         let failures = self.on.failed(self.key);
-        let random = rand::random();
-        after(match class {
-            ErrorClass::Transient {
-                retry_after: Some(delay),
-            } => delay
-                .min(limits::RETRY_AFTER_MAX)
-                .max(BACKOFF.delay(0, random)),
-            ErrorClass::Conflict => CONFLICT_BACKOFF.delay(failures, random),
-            ErrorClass::Transient { retry_after: None }
-            | ErrorClass::Refused
-            | ErrorClass::NotFound => BACKOFF.delay(failures, random),
-        })
+        after(retry_delay(class, failures, rand::random()))
     }
 
     fn stopped(&mut self, stop: Stop) -> Due {
