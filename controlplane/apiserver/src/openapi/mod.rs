@@ -6,6 +6,7 @@
 
 mod document;
 pub(crate) mod kinds;
+mod legacy;
 mod paths;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -88,10 +89,10 @@ fn answer(scope: &Scope<'_>) -> Result<Response<ApiBody>, Status> {
                 "only the following media types are accepted: application/json",
             ));
         }
+        ["openapi", "v2"] => return legacy::handle(scope),
         ["openapi", "v3"] => return Ok(index(scope)),
         ["openapi", "v3", "api", version] => ("", *version),
         ["openapi", "v3", "apis", group, version] => (*group, *version),
-        // There is no v2: clients that ask for it after v3 do without.
         _ => return Err(Status::no_such_resource()),
     };
     let versions = group_versions(scope.resources);

@@ -217,6 +217,11 @@ async fn it_applies_built_in_objects_with_its_three_way_patch() {
         )
         .await;
     assert_eq!(kubectl.run("get cm m -o jsonpath={.data.a}").await, "w");
+    let list = r#"{"kind": "List", "apiVersion": "v1", "items": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "two"}}]}"#;
+    let made = kubectl.ok(&apply, list).await;
+    assert!(made.contains("configmap/one created") && made.contains("secret/two created"));
     let typo = map("{a: x}").replace("\ndata:", "\ndataa:");
     let complaint = kubectl.fails(&apply, &typo).await;
     assert!(complaint.contains("unknown field \"dataa\""), "{complaint}");
