@@ -51,6 +51,7 @@ impl EmbeddedStore {
     /// # Errors
     /// The file is in use by another process, is no store of this format, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        create_private(path)?;
         let database = Builder::new()
             .set_cache_size(DATABASE_CACHE_BYTES)
             .create(path)
@@ -131,6 +132,21 @@ impl Store for EmbeddedStore {
             }
         }
         self.state.close(StoreError::Closed("shut down".into()));
+    }
+}
+
+/// Makes an empty file that only its owner can read; redb takes it for a new database.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StoreError::Io(format!(
+            "cannot create {}: {error}",
+            path.display()
+        ))),
     }
 }
 

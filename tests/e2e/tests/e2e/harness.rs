@@ -66,7 +66,7 @@ impl Ecp {
                     if line.starts_with("Ctrl-C stops it")
                         && let Some(ready) = ready.take()
                     {
-                        drop(ready.send(()));
+                        ready.send(()).unwrap_or_default();
                     }
                     let mut log = log.lock().unwrap();
                     log.push_str(&line);
@@ -82,6 +82,8 @@ impl Ecp {
         let endpoints: Value =
             serde_json::from_str(&std::fs::read_to_string(endpoints).unwrap()).unwrap();
         let token = std::fs::read_to_string(dir.join("token")).unwrap();
+        // Another test of this process may have been first.
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
             child,
@@ -205,8 +207,9 @@ impl Ecp {
     pub(crate) async fn kube(&self) -> kube::Client {
         let file = self.dir.join("kubeconfig");
         let config = kube::config::Kubeconfig::read_from(file).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(config, &Default::default());
-        kube::Client::try_from(config.await.unwrap()).unwrap()
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(config, &options).await;
+        kube::Client::try_from(config.unwrap()).unwrap()
     }
 
     /// A raw GET of the Kubernetes API.
