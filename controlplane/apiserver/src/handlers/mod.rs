@@ -287,7 +287,10 @@ fn seconds(text: &str) -> Option<Duration> {
 fn object_response(request: &Request<'_>, code: StatusCode, object: Bytes) -> Response<ApiBody> {
     let body = match request.representation {
         Representation::Object => object,
-        other => table::object(other, request.place.resource, &object, true),
+        other => {
+            let now = request.place.server.now();
+            table::object(other, request.place.resource, &object, true, now)
+        }
     };
     json_response(code, pretty(&request.params, body), request.representation)
 }

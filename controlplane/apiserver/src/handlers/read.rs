@@ -111,21 +111,7 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
     let params = &request.params;
     let selection = Selection::of(place.resource, params)?;
     let prefix = place.prefix();
-    let version = params.list_version()?;
-    let (mut after, at) = match &params.continue_token {
-        Some(token) => {
-            if params.resource_version.as_deref().is_some_and(|v| v != "0") {
-                return Err(Status::bad_request(
-                    "specifying resource version is not allowed when using continue",
-                ));
-            }
-            let token = Token::decode(token)?;
-            let after = format!("{prefix}{}", token.start.trim_end_matches('\0'));
-            let at = u64::try_from(token.rv).ok().map(Revision);
-            (Some(after), at)
-        }
-        None => (None, at(place.server, version).await?),
-    };
+    let (mut after, at) = begin(request, &prefix).await?;
     if let Some(name) = selection.exact_name()
         && !place.all_clusters
         && (place.namespace.is_some() || !place.resource.namespaced)
@@ -178,6 +164,26 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
             _ => return Ok(page),
         }
     }
+}
+
+/// The key to go on after, and the revision to read at.
+async fn begin(
+    request: &Request<'_>,
+    prefix: &str,
+) -> Result<(Option<String>, Option<Revision>), Status> {
+    let params = &request.params;
+    let version = params.list_version()?;
+    let Some(token) = &params.continue_token else {
+        return Ok((None, at(request.place.server, version).await?));
+    };
+    if params.resource_version.as_deref().is_some_and(|v| v != "0") {
+        return Err(Status::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
+    let token = Token::decode(token)?;
+    let after = format!("{prefix}{}", token.start.trim_end_matches('\0'));
+    Ok((Some(after), u64::try_from(token.rv).ok().map(Revision)))
 }
 
 fn take(page: &mut Page, found: ListResponse, selection: &Selection, resource: &Resource) {
@@ -273,7 +279,13 @@ pub(super) async fn list(request: &Request<'_>) -> Answer {
         next: page.next,
         remaining: page.remaining,
     };
-    let body = table::list(request.representation, resource, items, &meta);
+    let body = table::list(
+        request.representation,
+        resource,
+        items,
+        &meta,
+        request.place.server.now(),
+    );
     Ok(json_response(
         StatusCode::OK,
         pretty(&request.params, body),

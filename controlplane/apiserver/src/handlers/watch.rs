@@ -380,7 +380,9 @@ impl Watcher {
             Representation::Object => out.extend_from_slice(object),
             other => {
                 let first = std::mem::take(&mut self.first);
-                out.extend_from_slice(&table::object(other, &self.resource, object, first));
+                let now = self.server.now();
+                let shown = table::object(other, &self.resource, object, first, now);
+                out.extend_from_slice(&shown);
             }
         }
         out.extend_from_slice(TAIL);

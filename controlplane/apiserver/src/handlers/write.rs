@@ -304,6 +304,7 @@ pub(super) async fn try_create(
     };
     match place.server.store.commit(vec![op]).await {
         Ok(committed) => {
+            confirm_create(place, &name, committed.revision).await?;
             settle(place, committed.revision).await;
             Ok(Some(Written {
                 value: encoded,
@@ -415,6 +416,43 @@ pub(super) fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, optio
         now: &now,
     };
     track_update(old, new, &manager, typing(place));
+}
+
+/// Checks once more, after a create, that it was allowed, and takes it back if not.
+///
+/// The namespace (or definition) may have begun to go between the check and the commit, and its
+/// contents may have been listed before the commit. If it has not begun by now, that list is yet to
+/// come and will show the object; so nothing is ever left behind.
+async fn confirm_create(place: &Place<'_>, name: &str, revision: Revision) -> Result<(), Status> {
+    let gvk = &place.resource.gvk;
+    let resources = place.server.registry.resources(place.cluster);
+    let confirmed = match (
+        place.resource.crd(),
+        resources.find(&gvk.group, &gvk.version, &place.resource.plural),
+    ) {
+        (None, _) => admit_create(place, name).await,
+        (Some(was), Some(is)) if is.crd().is_some_and(|c| c.uid == was.uid) => {
+            let resource = is.clone();
+            let place = Place {
+                resource: &resource,
+                ..*place
+            };
+            admit_create(&place, name).await
+        }
+        (Some(_), _) => Err(Status::no_such_resource()),
+    };
+    let Err(status) = confirmed else {
+        return Ok(());
+    };
+    let op = Op::Delete {
+        key: place.key(name),
+        expect: Expect::Modified(revision),
+    };
+    match place.server.store.commit(vec![op]).await {
+        // Whoever changed it since sees to it.
+        Ok(_) | Err(CommitError::Precondition { .. }) => Err(status),
+        Err(error) => Err(commit_error(error)),
+    }
 }
 
 /// Refuses creates where nothing may be created: in a namespace that is missing or going, and of a

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ecp_apiserver::{ApiBody, ApiServer, ApiService, Config, Identity};
-use ecp_store::MemoryStore;
+use ecp_store::{MemoryStore, Store};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Api {
         Self::of(store, Config::default()).await
     }
 
-    async fn of(store: Arc<MemoryStore>, config: Config) -> Self {
+    pub(crate) async fn of(store: Arc<dyn Store>, config: Config) -> Self {
         let server = ApiServer::new(store, config).await.unwrap();
         Self {
             service: server.service(Identity::admin()),

@@ -8,5 +8,6 @@ mod deletes;
 mod kube_client;
 mod lists;
 mod patches;
+mod races;
 mod watches;
 mod writes;
