@@ -96,3 +96,60 @@ async fn a_failing_cloud_is_quoted_and_heals() {
         1
     );
 }
+
+#[tokio::test]
+async fn drift_is_repaired_and_never_counts_as_a_change_of_the_user() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    let disk = volume("prod", "disk-1");
+    ecp.put(&disk, volume_spec(10)).await;
+    ecp.until_active(&disk).await;
+    let volumes = ecp.items("dummy.m.secapi.cloud/v1alpha1", "volumes").await;
+    let metadata = &volumes[0]["metadata"];
+    let managed = format!(
+        "/apis/dummy.m.secapi.cloud/v1alpha1/namespaces/{}/volumes/{}",
+        metadata["namespace"].as_str().unwrap(),
+        metadata["name"].as_str().unwrap()
+    );
+    cloud(
+        &ecp,
+        json!({ "drift": { "interval": "200ms", "deltaGB": -1 } }),
+    )
+    .await;
+    // The provider looks once a minute by itself, and sooner where it is told to.
+    let often = json!({ "metadata": { "annotations": { "crossplane.io/poll-interval": "1s" } } });
+    ecp.merge(&managed, &often).await;
+    ecp.until_event("UpdatedExternalResource").await;
+    cloud(&ecp, json!({ "drift": null })).await;
+    let whole =
+        |a: &Answer| a.body["status"]["state"] == "active" && a.body["status"]["sizeGB"] == 10;
+    let document = ecp.until(&disk, "10 GB again", whole).await.body;
+    assert_eq!(states(&document), ["active", "creating", "pending"]);
+    assert_eq!(document["metadata"]["resourceVersion"], 1);
+}
+
+#[tokio::test]
+async fn a_slow_update_shows_updating_and_the_old_size_until_it_is_done() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    let disk = volume("prod", "disk-1");
+    ecp.put(&disk, volume_spec(10)).await;
+    ecp.until_active(&disk).await;
+    cloud(&ecp, json!({ "updateDelay": "2s" })).await;
+    let request = ecp.request("PUT", &disk).bearer_auth(&ecp.token);
+    let request = request
+        .json(&json!({ "spec": volume_spec(30) }))
+        .header("prefer", "wait=0");
+    assert_eq!(Ecp::send(request).await.status, 200);
+    let document = ecp.get(&disk).await.body;
+    assert_eq!(document["status"]["state"], "updating", "{document:#}");
+    assert_eq!(document["status"]["sizeGB"], 10);
+    assert_eq!(document["spec"]["sizeGB"], 30);
+    assert_eq!(states(&document)[..2], ["updating", "active"]);
+    let document = ecp.until_active(&disk).await;
+    assert_eq!(document["status"]["sizeGB"], 30);
+    assert_eq!(
+        states(&document),
+        ["active", "updating", "active", "creating", "pending"]
+    );
+}

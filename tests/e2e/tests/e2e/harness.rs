@@ -232,6 +232,20 @@ impl Ecp {
         list["items"].as_array().unwrap().clone()
     }
 
+    /// Waits until there is an event with a reason.
+    pub(crate) async fn until_event(&self, reason: &str) {
+        let started = Instant::now();
+        while !self
+            .raw("/api/v1/events")
+            .await
+            .to_string()
+            .contains(reason)
+        {
+            assert!(started.elapsed() < DEADLINE, "no event {reason}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// All managed resources of the dummy cloud that users' resources made.
     pub(crate) async fn managed(&self) -> Vec<String> {
         let mut found = Vec::new();
