@@ -1,0 +1,46 @@
+//! That it is fast enough to be noticed if it stops being so; figures are for `make bench`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ecp_xr::function::{Ready, Request, Resource, Response};
+use serde_json::json;
+
+use crate::harness::{Harness, disk, is_ready};
+
+/// Composes ten volumes that are ready at once.
+fn ten() -> Arc<dyn Fn(Request) -> Response + Send + Sync> {
+    Arc::new(|request: Request| {
+        let mut desired = request.desired;
+        for n in 0..10 {
+            let object = json!({"apiVersion": "dummy.test/v1", "kind": "Volume",
+                "spec": {"size": 1}});
+            desired.resources.insert(
+                format!("volume-{n}"),
+                Resource {
+                    ready: Ready::True,
+                    ..Resource::of(object)
+                },
+            );
+        }
+        Response {
+            desired,
+            ..Response::default()
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_xrs_of_ten_resources_become_ready() {
+    let harness = Harness::with_disks(ten()).await;
+    harness.create(&disk("warm", 1)).await;
+    harness.until("Disk", Some("ns"), "warm", is_ready).await;
+    let started = Instant::now();
+    for n in 0..30 {
+        harness.create(&disk(&format!("d{n}"), 1)).await;
+    }
+    harness.until_list("Disk", |l| l.iter().all(is_ready)).await;
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    assert_eq!(harness.list("Volume").await.len(), 310);
+}
