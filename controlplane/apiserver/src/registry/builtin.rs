@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ecp_meta::gvk::{GroupResource, GroupVersionKind};
 
 use super::{PrinterColumn, Resource, ResourceInfo, Rules, SpecDigest, builtin_schema, sort_key};
+use crate::table::CompiledColumns;
 
 /// Verbs of an ordinary resource.
 pub const ALL_VERBS: &[&str] = &[
@@ -226,6 +227,7 @@ fn info(row: &Row) -> ResourceInfo {
         json_head: ResourceInfo::json_head_of(&gvk),
         storage_version: storage_group == row.group,
         digest: SpecDigest::default(),
+        columns: CompiledColumns::default(),
         schema_id: 0,
         deprecation_warning: None,
         rules: row.rules,

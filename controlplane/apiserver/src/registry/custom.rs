@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::builtin::ALL_VERBS;
 use super::{PrinterColumn, Resource, ResourceInfo, Rules, ScalePaths};
+use crate::table::CompiledColumns;
 
 /// Digest of a definition's `spec`.
 pub type SpecDigest = [u8; 32];
@@ -100,6 +101,7 @@ fn compile_version(
         scale: version.pointer("/subresources/scale").map(scale),
         verbs: ALL_VERBS,
         digest: SpecDigest::default(),
+        columns: CompiledColumns::default(),
         schema_id: open_api.as_deref().map_or(1, schema_id),
         schema,
         open_api,

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use ecp_meta::gvk::{GroupResource, GroupVersionKind, api_version};
 use ecp_schema::Structural;
 use serde_json::Value;
+
+use crate::table::CompiledColumns;
 use tokio_util::sync::CancellationToken;
 
 pub use builtin::ALL_VERBS;
@@ -51,6 +53,8 @@ pub struct ResourceInfo {
     pub open_api: Option<Arc<Value>>,
     /// Columns of tables; empty means only the default ones.
     pub printer_columns: Vec<PrinterColumn>,
+    /// Their paths, compiled when the first table is made.
+    pub columns: CompiledColumns,
     /// Fields that field selectors may name, beside `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,
     /// Under which resource objects are stored.

@@ -1,5 +1,7 @@
 //! Columns of a table and the cells under them.
 
+use std::sync::OnceLock;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -8,18 +10,41 @@ use super::builtin::{self, BuiltinColumn};
 use super::jsonpath::JsonPath;
 use crate::registry::{PrinterColumn, ResourceInfo};
 
-/// The columns of one resource, compiled: one value serves all rows of a response.
+/// The columns of one resource: one value serves all rows of a response.
 #[derive(Debug)]
 pub struct Columns<'a>(Vec<Column<'a>>);
+
+/// The paths of a resource's printer columns, compiled once for all responses. One that does not
+/// compile is `None`: its column stays empty.
+#[derive(Debug, Default)]
+pub struct CompiledColumns(OnceLock<Vec<Option<JsonPath>>>);
+
+impl Clone for CompiledColumns {
+    /// A copy is compiled anew: its columns may be changed.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl CompiledColumns {
+    fn paths(&self, columns: &[PrinterColumn]) -> &[Option<JsonPath>] {
+        self.0.get_or_init(|| {
+            columns
+                .iter()
+                .map(|column| JsonPath::compile(&column.json_path).ok())
+                .collect()
+        })
+    }
+}
 
 #[derive(Debug)]
 enum Column<'a> {
     Name,
     Age,
-    /// A column of a custom resource; one whose path does not compile stays empty.
+    /// A column of a custom resource.
     Path {
         column: &'a PrinterColumn,
-        path: Option<JsonPath>,
+        path: Option<&'a JsonPath>,
     },
     Builtin(&'static BuiltinColumn),
 }
@@ -38,10 +63,15 @@ impl<'a> Columns<'a> {
                 columns.push(Column::Age);
             }
         } else {
-            let own = resource.printer_columns.iter().map(|column| Column::Path {
-                column,
-                path: JsonPath::compile(&column.json_path).ok(),
-            });
+            let paths = resource.columns.paths(&resource.printer_columns);
+            let own = resource
+                .printer_columns
+                .iter()
+                .zip(paths)
+                .map(|(column, path)| Column::Path {
+                    column,
+                    path: path.as_ref(),
+                });
             columns.extend(own);
             // A definition that names columns says everything; built-ins keep their age.
             if resource.printer_columns.is_empty() || !resource.is_custom() {
@@ -100,7 +130,6 @@ impl Column<'_> {
             Self::Age => since(object.pointer("/metadata/creationTimestamp"), now).into(),
             Self::Builtin(column) => (column.cell)(object, now),
             Self::Path { column, path } => path
-                .as_ref()
                 .and_then(|path| path.first(object))
                 .map_or(Value::Null, |value| typed(&column.kind, value, now)),
         }

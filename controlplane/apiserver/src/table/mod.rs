@@ -20,7 +20,7 @@ use crate::registry::ResourceInfo;
 use crate::status::Status;
 
 pub use age::human_duration;
-pub use columns::Columns;
+pub use columns::{Columns, CompiledColumns};
 pub use jsonpath::{JsonPath, JsonPathError};
 
 /// How a client wants to see objects.
@@ -120,12 +120,14 @@ pub fn content_type(_: Representation) -> &'static str {
     JSON
 }
 
-/// A list of encoded objects in another representation than [`Representation::Object`].
+/// A list of encoded objects in another representation than [`Representation::Object`]; ages are
+/// those at `now`.
 pub fn list(
     representation: Representation,
     resource: &ResourceInfo,
     items: Vec<Bytes>,
     meta: &ListMeta,
+    now: Timestamp,
 ) -> Bytes {
     let items = items.iter().map(|item| parse(item));
     let whole = match representation {
@@ -143,7 +145,6 @@ pub fn list(
         }),
         Representation::Table { include } => {
             let columns = Columns::of(resource);
-            let now = Timestamp::now();
             let rows = items
                 .map(|item| row(&columns, item, include, now))
                 .collect();
@@ -160,6 +161,7 @@ pub fn object(
     resource: &ResourceInfo,
     object: &[u8],
     first: bool,
+    now: Timestamp,
 ) -> Bytes {
     match representation {
         Representation::Object => Bytes::copy_from_slice(object),
@@ -171,7 +173,7 @@ pub fn object(
             if let Some(version) = ecp_meta::object::meta_str(&object, "resourceVersion") {
                 meta.insert("resourceVersion".to_owned(), version.into());
             }
-            let rows = vec![row(&columns, object, include, Timestamp::now())];
+            let rows = vec![row(&columns, object, include, now)];
             encode(&table(first.then_some(&columns), rows, Value::Object(meta)))
         }
     }

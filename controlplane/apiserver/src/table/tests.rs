@@ -31,9 +31,12 @@ fn column(name: &str, kind: &str, json_path: &str) -> PrinterColumn {
     }
 }
 
+fn now() -> Timestamp {
+    "2026-01-01T01:00:00Z".parse().unwrap()
+}
+
 fn cells(resource: &ResourceInfo, object: &Value) -> Value {
-    let now = "2026-01-01T01:00:00Z".parse().unwrap();
-    Columns::of(resource).cells(object, now).into()
+    Columns::of(resource).cells(object, now()).into()
 }
 
 fn headings(resource: &ResourceInfo) -> Vec<String> {
@@ -218,7 +221,13 @@ fn a_table_list_has_rows_with_metadata_and_the_page_token() {
     let representation = Representation::Table {
         include: IncludeObject::Metadata,
     };
-    let table = list(representation, &builtin("", "configmaps"), items, &meta);
+    let table = list(
+        representation,
+        &builtin("", "configmaps"),
+        items,
+        &meta,
+        now(),
+    );
     let table: Value = serde_json::from_slice(&table).unwrap();
     assert_eq!(
         table["metadata"],
@@ -242,6 +251,7 @@ fn only_the_first_table_of_a_watch_has_columns() {
             &resource,
             b"{\"metadata\":{\"name\":\"a\"}}",
             first,
+            now(),
         );
         serde_json::from_slice::<Value>(&bytes).unwrap()
     };
@@ -257,6 +267,7 @@ fn partial_metadata_keeps_only_metadata() {
         &builtin("", "secrets"),
         b"{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"c2VjcmV0\"}}",
         true,
+        now(),
     );
     assert_eq!(
         serde_json::from_slice::<Value>(&object).unwrap(),
