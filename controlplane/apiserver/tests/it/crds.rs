@@ -1,8 +1,9 @@
 //! CustomResourceDefinitions and their objects.
 
+use ecp_apiserver::Config;
 use serde_json::{Value, json};
 
-use crate::api::{Api, CRDS, FOOS, foo, foo_crd, with_foos};
+use crate::api::{Api, CRDS, FOOS, foo, foo_crd, rv, with_foos};
 
 fn condition<'a>(crd: &'a Value, kind: &str) -> &'a str {
     crd["status"]["conditions"]
@@ -415,4 +416,31 @@ async fn an_interrupted_deletion_goes_on_after_a_restart() {
     .await
     .expect(200);
     api.until(&crd, 404).await;
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let open =
+        || std::sync::Arc::new(ecp_store::EmbeddedStore::open(&dir.path().join("db")).unwrap());
+    let store = open();
+    let api = Api::of(store.clone(), Config::default()).await;
+    api.post(CRDS, foo_crd(|_| {})).await.expect(201);
+    let made = api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    api.server.shutdown().await;
+    ecp_store::Store::close(&*store).await;
+    drop((api, store));
+    let api = Api::of(open(), Config::default()).await;
+    assert_eq!(api.get(&format!("{FOOS}/a")).await.expect(200), made);
+    let changed = api
+        .merge(&format!("{FOOS}/a"), json!({"spec": {"n": 2}}))
+        .await
+        .expect(200);
+    // Versions never go back.
+    assert!(rv(&changed) > rv(&made));
+    // What happened before the restart is not replayed: clients list again.
+    let mut watch = api
+        .watch(&format!("{FOOS}?watch=true&resourceVersion=1"))
+        .await;
+    assert_eq!(watch.next().await.unwrap()["object"]["reason"], "Expired");
 }
