@@ -16,7 +16,7 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// First delay after a conflict that the cloud resolves by itself.
 pub const CONFLICT_BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Longest delay after such conflicts.
-pub const CONFLICT_BACKOFF_MAX: Duration = Duration::from_secs(5);
+pub const CONFLICT_BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// First delay before a resource that the cloud is working on is observed again.
 pub const SETTLE_MIN: Duration = Duration::from_millis(10);
 /// Longest delay before such a resource is observed again.

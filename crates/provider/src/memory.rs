@@ -147,7 +147,8 @@ impl Memory {
         }
     }
 
-    /// The object as read or written: events that show it again are no news.
+    /// The object as it was read, or as an update wrote that fails when somebody else was faster:
+    /// events that show it again are no news.
     pub(crate) fn handled(&self, key: &Key, object: &DynamicObject) {
         self.update(key, |record| {
             record.seen = Some(digest(object));
@@ -156,6 +157,15 @@ impl Memory {
             }
             record.own.push_back(resource_version(object));
         });
+    }
+
+    /// The answer to a patch of `before` that should have left `expected`. A patch does not fail
+    /// when somebody else was faster, so the answer may hold a change that nobody has looked at:
+    /// then the event that tells of it must stay news.
+    pub(crate) fn patched(&self, key: &Key, expected: &DynamicObject, answer: &DynamicObject) {
+        if digest(expected) == digest(answer) {
+            self.handled(key, answer);
+        }
     }
 
     /// Changes a record, if the object is still there.
@@ -234,6 +244,27 @@ mod tests {
         );
         memory.on_event(&key(), &object("4", 2));
         assert_eq!(memory.begin(&key(), now), Turn::Run, "a new spec");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_by_others_in_the_answer_to_a_patch_stays_news() {
+        let memory = Memory::default();
+        let now = Instant::now();
+        let mut read = object("1", 1);
+        read.metadata.finalizers = Some(vec!["ours".into(), "foregroundDeletion".into()]);
+        memory.on_event(&key(), &read);
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+        memory.handled(&key(), &read);
+        // Between the read and the status patch the garbage collector takes its finalizer away.
+        let mut collected = object("2", 1);
+        collected.metadata.finalizers = Some(vec!["ours".into()]);
+        let mut answer = collected.clone();
+        answer.metadata.resource_version = Some("3".into());
+        memory.patched(&key(), &read, &answer);
+        memory.end(&key(), Due::Never);
+        memory.on_event(&key(), &collected);
+        memory.on_event(&key(), &answer);
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
     }
 
     #[tokio::test(start_paused = true)]

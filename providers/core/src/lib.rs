@@ -47,7 +47,11 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let contents = Contents::default();
     let waker = Waker::default();
-    let runtime = Runtime::new(client.clone(), PROVIDER, options.runtime)
+    let intervals = ecp_provider::Options {
+        settle_max: limits::TEARDOWN_LOOK_MAX,
+        ..options.runtime
+    };
+    let runtime = Runtime::new(client.clone(), PROVIDER, intervals)
         .metrics(options.metrics)
         .with(Namespaces::new(client.clone(), contents.clone()))
         .waker::<WorkspaceNamespace>(waker.clone());

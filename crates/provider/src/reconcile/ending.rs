@@ -181,7 +181,9 @@ impl Run<'_> {
             let patch = Patch::Merge(change);
             let name = &self.key.name;
             let written = in_time(self.api.patch_status(name, &params, &patch)).await?;
-            self.written(written);
+            // Nothing but the status should have changed.
+            let expected = self.object.clone();
+            self.patched(&expected, written);
         }
         let ready = condition_is(&self.object, "Ready");
         let synced = condition_is(&self.object, "Synced");

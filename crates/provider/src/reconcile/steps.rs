@@ -221,6 +221,12 @@ impl Run<'_> {
                 changes.insert(keys::EXTERNAL_CREATE_FAILED.into(), at.into());
             }
         }
+        let mut expected = self.object.clone();
+        let annotations = expected.metadata.annotations.get_or_insert_default();
+        for (key, value) in &changes {
+            let text = value.as_str().unwrap_or_default();
+            annotations.insert(key.clone(), text.into());
+        }
         let patch = Patch::Merge(json!({"metadata": {"annotations": changes}}));
         let backoff = Backoff {
             min: Duration::from_millis(10),
@@ -231,7 +237,7 @@ impl Run<'_> {
         loop {
             let failure = match in_time(self.api.patch(&self.key.name, &params, &patch)).await {
                 Ok(object) => {
-                    self.written(object);
+                    self.patched(&expected, object);
                     return Ok(());
                 }
                 Err(failure) => failure,
@@ -335,8 +341,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn written(&mut self, object: DynamicObject) {
+    fn written(&mut self, object: DynamicObject) {
         self.on.memory.handled(self.key, &object);
         self.object = object;
+    }
+
+    /// Takes in the answer to a patch that should have left `expected`.
+    pub(super) fn patched(&mut self, expected: &DynamicObject, answer: DynamicObject) {
+        self.on.memory.patched(self.key, expected, &answer);
+        self.object = answer;
     }
 }
