@@ -252,6 +252,9 @@ impl ApiServer {
             Err(status) => return status.into_response(),
         };
         if let Some(below) = request::below_wildcard(parts.uri.path()) {
+            if auth::is_anonymous(&identity) {
+                return auth::Unauthorized.into_response();
+            }
             return handlers::handle_wildcard(&self, &identity, &parts, below).await;
         }
         let query = parts.uri.query().unwrap_or_default();

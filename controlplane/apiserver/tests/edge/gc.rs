@@ -235,3 +235,16 @@ async fn what_happened_while_nobody_looked_is_made_up_for_after_a_restart() {
     second.until_gone(&at("kept")).await;
     assert!(second.exists(&at("orphan")).await);
 }
+
+#[tokio::test]
+async fn a_thousand_dependents_go_with_their_owner() {
+    let api = Api::start().await;
+    let owner = api.create(MAPS, map("owner", &[])).await;
+    for n in 0..1000 {
+        api.create(MAPS, map(&format!("child-{n}"), &[owned_by(&owner)]))
+            .await;
+    }
+    api.delete(&at("owner"), "Background").await;
+    api.until(MAPS, "empty", |answer| answer.body["items"] == json!([]))
+        .await;
+}

@@ -97,6 +97,8 @@ async fn a_client_without_credentials_sees_health_and_version_only() {
         "/api/v1/secrets",
         "/openapi/v3",
         "/metrics",
+        "/clusters/*/api/v1/secrets",
+        "/clusters/root:a/api/v1/secrets",
         "/nothing",
     ] {
         let response = get(&sender, &front, path, &[]).await;

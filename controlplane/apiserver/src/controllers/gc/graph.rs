@@ -132,7 +132,6 @@ impl Graph {
 
     /// Notes that an owner is gone for good.
     pub(super) fn set_absent(&mut self, owner: OwnerId) {
-        self.waiting.remove(&owner);
         if self.absent.known.insert(owner.clone()) {
             self.absent.order.push_back(owner);
         }
@@ -154,6 +153,19 @@ impl Graph {
             .entry(cluster.clone())
             .or_default()
             .insert(key);
+    }
+
+    /// Forgets what was noted of an object that is gone, as an owner and as a dependent.
+    pub(super) fn unset_gone(&mut self, cluster: &ClusterName, key: &Arc<str>, uid: &str) {
+        if let Some(keys) = self.unresolved.get_mut(cluster) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.unresolved.remove(cluster);
+            }
+        }
+        if !self.waiting.is_empty() {
+            self.waiting.remove(&OwnerId::new(cluster, uid));
+        }
     }
 
     /// Takes what waits for a new kind in a cluster.
@@ -204,6 +216,20 @@ mod tests {
         assert!(graph.dependents(&owner, Blocking::Only).is_empty());
         assert_eq!(graph.forget(&b).len(), 2);
         assert!(graph.set(&a, &root, &[]));
+        assert!(graph.dependents.is_empty() && graph.owners.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_objects_that_are_gone() {
+        let mut graph = Graph::default();
+        let root = ClusterName::root();
+        let key: Arc<str> = "/a".into();
+        graph.set(&key, &root, &[reference("u", true)]);
+        graph.set_unresolved(&root, Arc::clone(&key));
+        graph.set_waiting(OwnerId::new(&root, "own"), Arc::clone(&key));
+        graph.forget(&key);
+        graph.unset_gone(&root, &key, "own");
+        assert!(graph.unresolved.is_empty() && graph.waiting.is_empty());
         assert!(graph.dependents.is_empty() && graph.owners.is_empty());
     }
 

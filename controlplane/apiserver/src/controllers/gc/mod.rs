@@ -122,6 +122,7 @@ impl Collector {
         let mut graph = self.graph.lock();
         let owners = graph.forget(seen.key);
         self.wake_owners(&graph, &owners);
+        graph.unset_gone(seen.cluster, seen.key, &seen.meta.uid);
         if seen.meta.uid.is_empty() {
             return;
         }
