@@ -124,13 +124,16 @@ pub(crate) async fn run(context: Arc<Context>) {
     let queue: Arc<Queue<String>> = Arc::new(Queue::new());
     let xrds = watch_xrds(&context, &queue);
     let crds = watch_crds(&context, &queue);
-    for subscription in [&xrds, &crds] {
-        while !subscription.informer().wait_synced().await {
-            if context.stop.is_cancelled() {
-                return;
+    let ready = async {
+        for subscription in [&xrds, &crds] {
+            while !subscription.informer().wait_synced().await {
+                tracing::debug!("waiting for the CRD of CompositeResourceDefinitions");
             }
-            tracing::debug!("waiting for the CRD of CompositeResourceDefinitions");
         }
+    };
+    tokio::select! {
+        () = context.stop.cancelled() => return,
+        () = ready => {}
     }
     let definitions = Arc::new(Definitions {
         recorder: context

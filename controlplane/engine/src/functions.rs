@@ -28,7 +28,10 @@ pub(crate) async fn run(context: Arc<Context>) {
         watch_compositions(&context, &compositions),
         watch_revisions(&context, &compositions, &revisions),
     );
-    context.catalogue.wait_synced().await;
+    tokio::select! {
+        () = context.stop.cancelled() => return,
+        () = context.catalogue.wait_synced() => {}
+    }
     let stop = context.stop.clone();
     let run = (
         controller::run(

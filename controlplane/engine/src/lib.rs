@@ -97,14 +97,14 @@ pub enum EngineError {
 /// Use `shutdown`: it lets reconciles that are under way end. Dropping the future leaves its tasks
 /// running.
 pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), EngineError> {
-    let stop = shutdown.child_token();
+    let stop = CancellationToken::new();
     let context = context::Context::start(config, stop.clone());
-    let functions = functions::run(Arc::clone(&context));
-    let definitions = definition::run(Arc::clone(&context));
+    let functions = context.tasks.spawn(functions::run(Arc::clone(&context)));
+    let definitions = context.tasks.spawn(definition::run(Arc::clone(&context)));
     let result = tokio::select! {
-        () = functions => Err(EngineError::Stopped("composition")),
-        () = definitions => Err(EngineError::Stopped("definition")),
         () = shutdown.cancelled() => Ok(()),
+        _ = functions => Err(EngineError::Stopped("composition")),
+        _ = definitions => Err(EngineError::Stopped("definition")),
     };
     stop.cancel();
     context.tasks.close();

@@ -196,8 +196,28 @@ impl Reconcile<'_> {
             .apply_status(&controller.kind, wanted, COMPOSITE_MANAGER)
             .await
             .map_err(|e| Trouble::from_api("cannot apply composite resource status", &e))?;
+        let written = self.correct_conditions(wanted, written).await?;
         self.memo.status = Some(Mark::new(wanted, &written));
         self.learn(written);
         Ok(())
+    }
+
+    /// After a failure the conditions were updated, not applied, and an apply does not remove what
+    /// it did not apply: the message of a condition that has none now is updated away.
+    async fn correct_conditions(&self, wanted: &Value, written: Value) -> Result<Value, Trouble> {
+        let conditions = wanted.pointer("/status/conditions");
+        if written.pointer("/status/conditions") == conditions {
+            return Ok(written);
+        }
+        let controller = self.controller;
+        let mut changed = written;
+        changed["status"]["conditions"] = conditions.cloned().unwrap_or_default();
+        controller.context.metrics.wrote("status");
+        controller
+            .context
+            .api
+            .replace_status(&controller.kind, &changed)
+            .await
+            .map_err(|e| Trouble::from_api("cannot update composite resource status", &e))
     }
 }
