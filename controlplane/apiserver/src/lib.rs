@@ -7,7 +7,8 @@
 //! Invariant: every key, watch and cache entry belongs to one logical cluster. Nothing here knows
 //! Crossplane, SECA or a client library.
 //!
-//! Entry points: [`ApiServer`], [`ApiServer::service`], [`ApiServer::internal`].
+//! Entry points: [`ApiServer`], [`ApiServer::service`], [`ApiServer::internal`]; for a socket,
+//! [`serve::serve`] with [`auth::Authenticator`] and [`pki::Pki`].
 
 pub mod auth;
 mod body;

@@ -205,3 +205,25 @@ async fn a_watched_table_begins_with_its_columns() {
     assert!(events[1]["object"]["columnDefinitions"].is_null());
     assert_eq!(events[1]["object"]["rows"][0]["cells"][0], "b");
 }
+
+#[tokio::test]
+async fn kube_discovers_the_same_kinds_in_both_ways() {
+    let api = with_disks().await;
+    let client = kube::Client::new(
+        api.server.service(ecp_apiserver::Identity::admin()),
+        "default",
+    );
+    let plain = kube::Discovery::new(client.clone()).run().await.unwrap();
+    let aggregated = kube::Discovery::new(client).run_aggregated().await.unwrap();
+    let kinds = |found: &kube::Discovery| {
+        let mut kinds: Vec<String> = found
+            .groups()
+            .flat_map(|group| group.recommended_resources())
+            .map(|(resource, _)| format!("{}/{}", resource.api_version, resource.kind))
+            .collect();
+        kinds.sort();
+        kinds
+    };
+    assert_eq!(kinds(&plain), kinds(&aggregated));
+    assert!(kinds(&plain).contains(&"ex.test/v1/Disk".to_owned()));
+}
