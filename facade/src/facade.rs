@@ -167,6 +167,9 @@ impl Facade {
             return Ok(Some(namespace.name));
         }
         let name = derived_name(&target.tenant, workspace);
+        if !ecp_meta::names::is_dns1123_label(&name) {
+            return Ok(None);
+        }
         match self
             .control()
             .get(&namespaces_collection(), None, &name)

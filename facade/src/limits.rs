@@ -60,6 +60,8 @@ pub const CACHE_PAGE_LEN: usize = 500;
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(240);
 /// First and longest wait before a failed watch is begun again.
 pub const WATCH_BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+/// A watch that ended sooner than this is not begun again at once.
+pub const WATCH_SHORT: Duration = Duration::from_secs(5);
 /// How long a cache may be cut off from the control plane before reads bypass it.
 pub const CACHE_CUT_OFF_MAX: Duration = Duration::from_secs(5);
 

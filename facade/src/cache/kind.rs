@@ -274,7 +274,7 @@ impl Sink for KindCache {
         let entry = Arc::new(Entry::new(self.info, object));
         let mut state = self.state.write();
         state.reached = state.reached.max(entry.resource_version());
-        let stale = state.known_version(entry.uid()) > entry.resource_version()
+        let stale = state.known_version(entry.uid()) >= entry.resource_version()
             || state.gone.contains(entry.uid());
         if !stale {
             state.insert(Arc::clone(&entry));

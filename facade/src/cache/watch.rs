@@ -6,7 +6,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
 use http::Request;
@@ -46,27 +46,14 @@ pub(crate) async fn run(
     let forever = async {
         let mut backoff = Backoff::default();
         loop {
-            let mut version = match list(&control, &of, &*sink).await {
-                Ok(version) => version,
-                Err(error) => {
-                    sink.connected(false);
-                    tracing::debug!(path = %of.path(None), %error, "list failed");
-                    backoff.wait().await;
-                    continue;
-                }
+            let error = match list(&control, &of, &*sink).await {
+                Ok(version) => follow(&control, &of, &*sink, version, &mut backoff).await,
+                Err(error) => error,
             };
-            backoff = Backoff::default();
-            while let Err(error) = watch(&control, &of, &*sink, &mut version).await {
-                if matches!(error, CallError::Expired(_)) {
-                    break;
-                }
-                sink.connected(false);
-                tracing::debug!(path = %of.path(None), %error, "watch failed");
-                backoff.wait().await;
-                if matches!(error, CallError::NotFound(_)) {
-                    break;
-                }
-            }
+            // An expired version is news of the server, not a lost connection.
+            sink.connected(matches!(error, CallError::Expired(_)));
+            tracing::debug!(path = %of.path(None), %error, "list again");
+            backoff.wait().await;
         }
     };
     tokio::select! {
@@ -92,47 +79,74 @@ async fn list(
     Ok(version)
 }
 
-/// Watches until the stream fails or the server ends it; `version` follows.
+/// Watches from a version on until only a new list can help; returns why.
+async fn follow(
+    control: &ControlPlane,
+    of: &Collection,
+    sink: &dyn Sink,
+    mut version: String,
+    backoff: &mut Backoff,
+) -> CallError {
+    loop {
+        let started = Instant::now();
+        let Err(error) = watch(control, of, sink, &mut version).await else {
+            // The server ends every watch after a while.
+            if started.elapsed() < limits::WATCH_SHORT {
+                backoff.wait().await;
+            }
+            continue;
+        };
+        if started.elapsed() >= limits::WATCH_SHORT {
+            *backoff = Backoff::default();
+        }
+        if matches!(error, CallError::Expired(_) | CallError::NotFound(_)) {
+            return error;
+        }
+        sink.connected(false);
+        tracing::debug!(path = %of.path(None), %error, "watch failed");
+        backoff.wait().await;
+    }
+}
+
+/// One watch, until the stream fails or the server ends it; `version` follows.
 async fn watch(
     control: &ControlPlane,
     of: &Collection,
     sink: &dyn Sink,
     version: &mut String,
 ) -> Result<(), CallError> {
+    let uri = format!(
+        "{}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={}",
+        of.path(None),
+        limits::WATCH_TIMEOUT.as_secs()
+    );
+    let request = Request::get(uri)
+        .header(http::header::ACCEPT, "application/json")
+        .body(Vec::new())
+        .map_err(|e| CallError::Unexpected {
+            code: 0,
+            message: e.to_string(),
+        })?;
+    let opening = control.client().request_events::<Value>(request);
+    let events = tokio::time::timeout(limits::CONTROL_PLANE_TIMEOUT, opening)
+        .await
+        .map_err(|_| CallError::Unavailable("the watch did not open in time".into()))??;
+    sink.connected(true);
+    let mut events = pin!(events);
+    // The server ends the watch after the timeout it was asked for. Silence well beyond that is a
+    // dead connection.
+    let deadline = tokio::time::sleep(limits::WATCH_TIMEOUT + limits::CONTROL_PLANE_TIMEOUT);
+    let mut deadline = pin!(deadline);
     loop {
-        let uri = format!(
-            "{}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={}",
-            of.path(None),
-            limits::WATCH_TIMEOUT.as_secs()
-        );
-        let request = Request::get(uri)
-            .header(http::header::ACCEPT, "application/json")
-            .body(Vec::new())
-            .map_err(|e| CallError::Unexpected {
-                code: 0,
-                message: e.to_string(),
-            })?;
-        let opening = control.client().request_events::<Value>(request);
-        let events = tokio::time::timeout(limits::CONTROL_PLANE_TIMEOUT, opening)
-            .await
-            .map_err(|_| CallError::Unavailable("the watch did not open in time".into()))??;
-        sink.connected(true);
-        let mut events = pin!(events);
-        // The server ends the watch after the timeout it was asked for. Silence well beyond that
-        // is a dead connection.
-        let deadline = tokio::time::sleep(limits::WATCH_TIMEOUT + limits::CONTROL_PLANE_TIMEOUT);
-        let mut deadline = pin!(deadline);
-        loop {
-            let event = tokio::select! {
-                event = events.try_next() => event?,
-                () = &mut deadline => {
-                    return Err(CallError::Unavailable("the watch went silent".into()));
-                }
-            };
-            match event {
-                None => break,
-                Some(event) => on_event(event, sink, version)?,
+        let event = tokio::select! {
+            event = events.try_next() => event?,
+            () = &mut deadline => {
+                return Err(CallError::Unavailable("the watch went silent".into()));
             }
+        };
+        match event {
+            None => return Ok(()),
+            Some(event) => on_event(event, sink, version)?,
         }
     }
 }

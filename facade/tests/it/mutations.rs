@@ -224,3 +224,87 @@ fn damaged_requests_are_accepted_or_refused_and_never_break_anything() {
         "{share} of all were accepted: the damage is one-sided"
     );
 }
+
+/// Segments, parameters and header values that mean something somewhere, or anything.
+fn any_text() -> impl Strategy<Value = String> {
+    let known = [
+        "acme",
+        "prod",
+        "..",
+        ".",
+        "a/b",
+        "A_B",
+        "block-storages",
+        "workspaces",
+        "%00",
+        "\u{0}",
+        "*",
+        "limit",
+        "1",
+        "-1",
+        "99999999999999999999",
+        "env=prod",
+        "env in (a,b)",
+        "!x",
+        ">=5",
+        "*",
+        "wait=0",
+        "respond-async",
+        "Mon, 30 Nov 2026 10:00:00 GMT",
+    ];
+    prop_oneof![
+        4 => proptest::sample::select(known.to_vec()).prop_map(Into::into),
+        1 => Just("n".repeat(300)),
+        2 => ".{0,20}",
+    ]
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
+}
+
+#[test]
+fn odd_paths_queries_and_headers_are_client_errors_at_most() {
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let world = runtime.block_on(World::with_workspace());
+    let mut runner = TestRunner::new(Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let texts = || proptest::collection::vec(any_text(), 3);
+    let case = (0_usize..3, 0_usize..3, texts(), texts(), texts());
+    let outcome = runner.run(&case, |(method, which, names, query, headers)| {
+        let method = [Method::GET, Method::PUT, Method::DELETE][method].clone();
+        let [tenant, workspace, name] = [0, 1, 2].map(|i| encoded(&names[i]));
+        let path = match which {
+            0 => format!(
+                "/providers/seca.storage/v1/tenants/{tenant}/workspaces/{workspace}/block-storages/{name}"
+            ),
+            1 => format!("/providers/seca.storage/v1/tenants/{tenant}/images"),
+            _ => format!("/providers/{tenant}/v1/{workspace}/{name}"),
+        };
+        let [labels, limit, token] = [0, 1, 2].map(|i| encoded(&query[i]));
+        let path = format!("{path}?labels={labels}&limit={limit}&skipToken={token}");
+        let names = ["accept", "if-unmodified-since", "prefer"];
+        let headers: Vec<(&str, &str)> = names
+            .into_iter()
+            .zip(headers.iter().map(String::as_str))
+            .filter(|(_, value)| http::HeaderValue::from_str(value).is_ok())
+            .collect();
+        runtime.block_on(async {
+            let answer = world.call(method, &path, &headers, disk(1).to_string()).await;
+            let status = answer.status.as_u16();
+            prop_assert!(status < 500, "{status} for {path}: {headers:?}");
+            if status >= 400 {
+                answer.problem(status);
+            }
+            Ok(())
+        })
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
