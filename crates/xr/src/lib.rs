@@ -5,7 +5,7 @@
 //!
 //! Invariant: no I/O, no clock, no randomness, no `kube`, no protobuf. Those are arguments.
 //!
-//! One reconcile of an XR, in the order of calls:
+//! Entry points: one reconcile of an XR, in the order of calls:
 //! [`prepare::prepare`] (finalizer, Composition, revision), [`compose::observe`] for each object it
 //! refers to, [`pipeline::Pipeline`] (functions and what they require), [`compose::render`] (objects),
 //! [`compose::garbage`] (to delete), [`compose::resource_refs`], and [`status::report`].

@@ -23,11 +23,33 @@ const LEVELS: &[&[&str]] = &[
 /// Crates that must compile without these, so that they test in seconds and stay pure.
 const WITHOUT: &[(&[&str], &[&str])] = &[
     (
-        &["ecp-meta", "ecp-schema", "ecp-patch", "ecp-store", "ecp-xr", "ecp-xrds", "ecp-package"],
-        &["kube", "k8s-openapi", "hyper", "axum", "tonic", "function-sdk-rust", "reqwest"],
+        &[
+            "ecp-meta",
+            "ecp-schema",
+            "ecp-patch",
+            "ecp-store",
+            "ecp-xr",
+            "ecp-xrds",
+            "ecp-package",
+        ],
+        &[
+            "kube",
+            "k8s-openapi",
+            "hyper",
+            "axum",
+            "tonic",
+            "function-sdk-rust",
+            "reqwest",
+        ],
     ),
-    (&["ecp-meta", "ecp-schema", "ecp-patch", "ecp-xr", "ecp-xrds"], &["tokio", "rand", "redb"]),
-    (&["function-ecp", "ecp-fnproto", "ecp-apiserver"], &["kube", "k8s-openapi"]),
+    (
+        &["ecp-meta", "ecp-schema", "ecp-patch", "ecp-xr", "ecp-xrds"],
+        &["tokio", "rand", "redb"],
+    ),
+    (
+        &["function-ecp", "ecp-fnproto", "ecp-apiserver"],
+        &["kube", "k8s-openapi"],
+    ),
 ];
 
 /// Two TLS providers in one process panic at first use (docs/decisions/0001).
@@ -36,7 +58,10 @@ const NEVER: &[&str] = &["ring", "openssl-sys", "native-tls", "serde_yaml"];
 const FILE_LINES_MAX: usize = 900;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn metadata() -> Value {
@@ -45,14 +70,22 @@ fn metadata() -> Value {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Direct dependencies of each workspace crate: name, and whether for development only.
 fn workspace(metadata: &Value) -> BTreeMap<String, Vec<(String, bool)>> {
-    let members: BTreeSet<_> =
-        metadata["workspace_members"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let members: BTreeSet<_> = metadata["workspace_members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     metadata["packages"]
         .as_array()
         .unwrap()
@@ -60,9 +93,15 @@ fn workspace(metadata: &Value) -> BTreeMap<String, Vec<(String, bool)>> {
         .filter(|p| members.contains(p["id"].as_str().unwrap()))
         .map(|p| {
             let dependencies = p["dependencies"].as_array().unwrap().iter().map(|d| {
-                (d["name"].as_str().unwrap().to_owned(), d["kind"].as_str() == Some("dev"))
+                (
+                    d["name"].as_str().unwrap().to_owned(),
+                    d["kind"].as_str() == Some("dev"),
+                )
             });
-            (p["name"].as_str().unwrap().to_owned(), dependencies.collect())
+            (
+                p["name"].as_str().unwrap().to_owned(),
+                dependencies.collect(),
+            )
         })
         .collect()
 }
@@ -91,11 +130,16 @@ fn dependencies_point_one_way() {
     let crates = workspace(&metadata());
     let known: BTreeSet<_> = level_of.keys().copied().collect();
     let there: BTreeSet<_> = crates.keys().map(String::as_str).collect();
-    assert_eq!(known, there, "every crate has a level, in this test and in ARCHITECTURE.md");
+    assert_eq!(
+        known, there,
+        "every crate has a level, in this test and in ARCHITECTURE.md"
+    );
     let mut wrong = Vec::new();
     for (name, dependencies) in &crates {
         for (dependency, dev) in dependencies {
-            let Some(level) = level_of.get(dependency.as_str()) else { continue };
+            let Some(level) = level_of.get(dependency.as_str()) else {
+                continue;
+            };
             if !dev && *level >= level_of[name.as_str()] {
                 wrong.push(format!("{name} must not depend on {dependency}"));
             }
@@ -125,17 +169,34 @@ fn there_is_one_tls_provider_and_no_retired_crate() {
     let metadata = metadata();
     // What is resolved for this platform, not every optional package of the lock file.
     let tree = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--prefix", "none", "--format", "{p}", "--locked", "--offline"])
+        .args([
+            "tree",
+            "--workspace",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--locked",
+            "--offline",
+        ])
         .args(["--edges", "normal,build"])
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    assert!(
+        tree.status.success(),
+        "{}",
+        String::from_utf8_lossy(&tree.stderr)
+    );
     let tree = String::from_utf8(tree.stdout).unwrap();
     let used: BTreeSet<_> = tree.lines().filter_map(|l| l.split(' ').next()).collect();
     let found: Vec<_> = NEVER.iter().filter(|n| used.contains(**n)).collect();
     assert!(found.is_empty(), "{found:?}");
-    assert!(metadata["packages"].as_array().is_some_and(|p| p.len() > 50));
+    assert!(
+        metadata["packages"]
+            .as_array()
+            .is_some_and(|p| p.len() > 50)
+    );
 }
 
 #[test]
@@ -149,7 +210,9 @@ fn workspace_crates_take_versions_and_lints_from_the_workspace() {
             wrong.push(format!("{file}: [lints] workspace = true is missing"));
         }
         for line in text.lines().filter(|l| l.contains("version = \"")) {
-            wrong.push(format!("{file}: {line}: versions belong into the workspace manifest"));
+            wrong.push(format!(
+                "{file}: {line}: versions belong into the workspace manifest"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -163,7 +226,10 @@ fn libraries_say_what_they_are_for_and_what_they_never_know() {
             continue;
         }
         for want in ["//! ", "Invariant:", "Entry point"] {
-            if !text.lines().any(|l| l.starts_with("//!") && l.contains(want)) {
+            if !text
+                .lines()
+                .any(|l| l.starts_with("//!") && l.contains(want))
+            {
                 wrong.push(format!("{file}: its docs lack {want:?}"));
             }
         }
@@ -197,15 +263,17 @@ fn sources_have_no_stubs_no_ignored_tests_and_bounded_length() {
 
 #[test]
 fn no_module_is_named_after_nothing() {
-    let bad = ["utils", "util", "common", "helpers", "helper", "misc", "manager"];
+    let bad = [
+        "utils", "util", "common", "helpers", "helper", "misc", "manager",
+    ];
     let wrong: Vec<_> = tracked(&[".rs"])
         .into_iter()
         .map(|(file, _)| file)
         .filter(|f| {
             let path = Path::new(f);
-            path.components().filter_map(|c| Path::new(c.as_os_str()).file_stem()).any(|s| {
-                bad.iter().any(|b| s == *b)
-            })
+            path.components()
+                .filter_map(|c| Path::new(c.as_os_str()).file_stem())
+                .any(|s| bad.iter().any(|b| s == *b))
         })
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -214,13 +282,25 @@ fn no_module_is_named_after_nothing() {
 #[test]
 fn makefile_targets_are_documented() {
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    for target in
-        ["run", "demo", "test", "lint", "generate", "pre-commit", "bench", "package", "docs", "help"]
-    {
+    for target in [
+        "run",
+        "demo",
+        "test",
+        "lint",
+        "generate",
+        "pre-commit",
+        "bench",
+        "package",
+        "docs",
+        "help",
+    ] {
         let documented = makefile
             .lines()
             .any(|l| l.starts_with(&format!("{target}:")) && l.contains("## "));
-        assert!(documented, "Makefile: target {target} with a '## ' description");
+        assert!(
+            documented,
+            "Makefile: target {target} with a '## ' description"
+        );
     }
 }
 
@@ -229,7 +309,11 @@ fn documents_link_to_files_that_exist() {
     let mut wrong = Vec::new();
     for (file, text) in tracked(&[".md"]) {
         let dir = root().join(&file).parent().unwrap().to_owned();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let path = link.split('#').next().unwrap();
             if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
                 continue;
