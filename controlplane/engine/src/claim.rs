@@ -11,6 +11,7 @@ use ecp_xr::status::{Conditions, PAUSED_MESSAGE};
 use ecp_xr::xrd::Xrd;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{ApiError, Kind, Propagation};
@@ -50,12 +51,19 @@ pub(crate) fn claim_kind(xrd: &Xrd) -> Option<Kind> {
 /// Starts the controller of an XRD's claims; `None` if it offers none.
 pub(crate) fn start(context: &Arc<Context>, xrd: Arc<Xrd>) -> Option<Running> {
     let kind = claim_kind(&xrd)?;
-    let stop = context.stop.child_token();
-    let task = run(Arc::clone(context), xrd, kind, stop.clone());
-    Some(Running::new(stop, context.tasks.spawn(task)))
+    let running = Running::start(context, |stop, ready| {
+        run(Arc::clone(context), xrd, kind, stop, ready)
+    });
+    Some(running)
 }
 
-async fn run(context: Arc<Context>, xrd: Arc<Xrd>, kind: Kind, stop: CancellationToken) {
+async fn run(
+    context: Arc<Context>,
+    xrd: Arc<Xrd>,
+    kind: Kind,
+    stop: CancellationToken,
+    ready: watch::Sender<bool>,
+) {
     context.mapper.learn(kind.clone());
     let queue: Arc<Queue<Key>> = Arc::new(Queue::new());
     let own: Handler = {
@@ -92,15 +100,16 @@ async fn run(context: Arc<Context>, xrd: Arc<Xrd>, kind: Kind, stop: Cancellatio
         marks: Mutex::default(),
         context: Arc::clone(&context),
     });
-    let ready = async {
+    let synced = async {
         for informer in [&controller.claims, &controller.xrs] {
             while !informer.wait_synced().await {}
         }
     };
     tokio::select! {
         () = stop.cancelled() => return,
-        () = ready => {}
+        () = synced => {}
     }
+    ready.send_replace(true);
     controller::run(
         controller,
         queue,

@@ -11,7 +11,7 @@ use ecp_xr::prepare;
 use ecp_xr::status::Conditions;
 use ecp_xr::xrd::Xrd;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::api::{Kind, Propagation};
 use crate::claim;
@@ -20,7 +20,7 @@ use crate::context::{Context, crd_kind, xrd_kind};
 use crate::controller::{self, Failure, Next, Reconciler};
 use crate::events::Recorder;
 use crate::informer::{Handler, Informer, Subscription};
-use crate::limits::WAIT_INTERVAL;
+use crate::limits::{SYNC_TIMEOUT, WAIT_INTERVAL};
 use crate::queue::Queue;
 
 /// One of the two things an XRD makes.
@@ -283,7 +283,12 @@ impl Work<'_> {
             );
             return Ok(Next::After(WAIT_INTERVAL));
         }
-        self.start(part).await;
+        let mut ready = self.start(part).await;
+        // Who is told that the kind is established may use it at once.
+        let synced = ready.wait_for(|ready| *ready);
+        if !matches!(tokio::time::timeout(SYNC_TIMEOUT, synced).await, Ok(Ok(_))) {
+            return Ok(Next::After(WAIT_INTERVAL));
+        }
         let mut status = self.status();
         let gvk = part.kind(&self.xrd).map(|k| k.gvk).unwrap_or_default();
         status["controllers"][part.controller_field()] =
@@ -428,13 +433,13 @@ impl Work<'_> {
         }
     }
 
-    /// Starts the controller, anew if the XRD changed.
-    async fn start(&self, part: Part) {
+    /// Starts the controller, anew if the XRD changed. Returns what says when it is ready.
+    async fn start(&self, part: Part) -> watch::Receiver<bool> {
         let key = (self.xrd.name.clone(), part);
         let mut started = self.definitions.started.lock().await;
         if let Some(old) = started.get(&key) {
             if old.xrd.uid == self.xrd.uid && old.xrd.spec == self.xrd.spec {
-                return;
+                return old.running.ready();
             }
             self.tell(
                 "RestartComposite",
@@ -445,10 +450,13 @@ impl Work<'_> {
             }
         }
         let context = &self.definitions.context;
-        if let Some(running) = part.start(context, Arc::clone(&self.xrd)) {
-            let xrd = Arc::clone(&self.xrd);
-            started.insert(key, Started { xrd, running });
-        }
+        let Some(running) = part.start(context, Arc::clone(&self.xrd)) else {
+            return watch::channel(false).1;
+        };
+        let ready = running.ready();
+        let xrd = Arc::clone(&self.xrd);
+        started.insert(key, Started { xrd, running });
+        ready
     }
 
     /// Deletes all objects, then the CRD, then lets the XRD go.

@@ -8,6 +8,7 @@ mod memo;
 mod reconcile;
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::{Arc, Weak};
 
 use ecp_meta::gvk::GroupVersionKind;
@@ -16,6 +17,7 @@ use ecp_xr::machinery::{Machinery, UpdatePolicy};
 use ecp_xr::xrd::Xrd;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -38,11 +40,27 @@ use reconcile::Reconcile;
 pub(crate) struct Running {
     stop: CancellationToken,
     task: JoinHandle<()>,
+    ready: watch::Receiver<bool>,
 }
 
 impl Running {
-    pub(crate) fn new(stop: CancellationToken, task: JoinHandle<()>) -> Self {
-        Self { stop, task }
+    /// Starts a controller's task. It gets its end, and what to say when its watches are up.
+    pub(crate) fn start<F>(
+        context: &Context,
+        run: impl FnOnce(CancellationToken, watch::Sender<bool>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let stop = context.stop.child_token();
+        let (sender, ready) = watch::channel(false);
+        let task = context.tasks.spawn(run(stop.clone(), sender));
+        Self { stop, task, ready }
+    }
+
+    /// Says when its watches are up.
+    pub(crate) fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.clone()
     }
 
     /// Stops it and waits for what is under way.
@@ -84,13 +102,17 @@ pub(crate) fn composite_kind(xrd: &Xrd) -> Kind {
 
 /// Starts the controller of an XRD's XRs.
 pub(crate) fn start(context: &Arc<Context>, xrd: Arc<Xrd>) -> Running {
-    let stop = context.stop.child_token();
-    let task = run(Arc::clone(context), xrd, stop.clone());
-    let task = context.tasks.spawn(task);
-    Running::new(stop, task)
+    Running::start(context, |stop, ready| {
+        run(Arc::clone(context), xrd, stop, ready)
+    })
 }
 
-async fn run(context: Arc<Context>, xrd: Arc<Xrd>, stop: CancellationToken) {
+async fn run(
+    context: Arc<Context>,
+    xrd: Arc<Xrd>,
+    stop: CancellationToken,
+    ready: watch::Sender<bool>,
+) {
     let kind = composite_kind(&xrd);
     context.mapper.learn(kind.clone());
     let queue: Arc<Queue<Key>> = Arc::new(Queue::new());
@@ -127,14 +149,15 @@ async fn run(context: Arc<Context>, xrd: Arc<Xrd>, stop: CancellationToken) {
         });
         context.informers.subscribe(&kind, handler)
     });
-    let ready = async {
+    let synced = async {
         context.catalogue.wait_synced().await;
         while !controller.xrs.wait_synced().await {}
     };
     tokio::select! {
         () = stop.cancelled() => return,
-        () = ready => {}
+        () = synced => {}
     }
+    ready.send_replace(true);
     let work = controller::run(
         Arc::clone(&controller),
         queue,

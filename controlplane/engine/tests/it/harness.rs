@@ -270,12 +270,31 @@ impl Harness {
         }
     }
 
-    /// Waits until a CRD is established.
+    /// Waits until a CRD is established and served.
     pub(crate) async fn established(&self, name: &str) {
-        self.until("CustomResourceDefinition", None, name, |crd| {
+        let crd = self.until("CustomResourceDefinition", None, name, |crd| {
             ecp_meta::condition::is_true(crd, "Established")
-        })
-        .await;
+        });
+        let crd = crd.await;
+        let text = |path: &str| {
+            crd.pointer(path)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let path = format!(
+            "/apis/{}/{}/{}",
+            text("/spec/group"),
+            text("/spec/versions/0/name"),
+            text("/spec/names/plural")
+        );
+        let served = async {
+            while self.request("GET", &path, None).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, served)
+            .await
+            .unwrap_or_else(|_| panic!("{path} is not served"));
     }
 
     /// All writes the engine made so far, but for events.

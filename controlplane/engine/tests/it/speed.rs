@@ -45,3 +45,27 @@ async fn many_xrs_of_ten_resources_become_ready() {
     assert!(took < Duration::from_secs(15), "{took:?}");
     assert_eq!(harness.list("Volume").await.len(), 310);
 }
+
+#[tokio::test]
+async fn a_fresh_xr_costs_one_write_each_for_xr_references_and_status() {
+    let harness = Harness::with_disks(ten()).await;
+    let before = harness.settled().await;
+    harness.create(&disk("d", 1)).await;
+    harness.until("Disk", Some("ns"), "d", is_ready).await;
+    let mut cost = harness.settled().await;
+    for (what, before) in before {
+        if let Some(count) = cost.get_mut(what) {
+            *count -= before;
+        }
+    }
+    cost.retain(|_, count| *count > 0);
+    assert_eq!(
+        cost.into_iter().collect::<Vec<_>>(),
+        [
+            ("composed", 10),
+            ("composite", 1),
+            ("references", 1),
+            ("status", 1)
+        ]
+    );
+}
