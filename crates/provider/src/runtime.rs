@@ -70,8 +70,7 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
-/// Has objects of one kind looked at when something outside the object changed. Wakes before the
-/// runtime runs are kept.
+/// Has objects of one kind looked at when something outside the object changed.
 #[derive(Clone, Debug, Default)]
 pub struct Waker(Arc<Mutex<WakerState>>);
 
