@@ -58,6 +58,8 @@ impl Document {
             Some(_) => return Err(invalid("spec must be an object", "/spec")),
         };
         drop_nulls(&mut spec);
+        check_keys(&common, &mut Vec::new())?;
+        check_keys(&spec, &mut vec!["spec".into()])?;
         Ok(Self {
             common,
             spec,
@@ -94,6 +96,39 @@ fn drop_nulls_in(value: &mut Value) {
         Value::Object(map) => drop_nulls(map),
         Value::Array(items) => items.iter_mut().for_each(drop_nulls_in),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Refuses names of members with control characters: they could only be in free objects, and a
+/// control plane need not take them.
+fn check_keys(map: &Map<String, Value>, path: &mut Vec<String>) -> Result<(), ApiError> {
+    for (key, value) in map {
+        path.push(escape(key));
+        if key.chars().any(char::is_control) {
+            let pointer = format!("/{}", path.join("/"));
+            return Err(invalid(
+                "the name of a member must not hold control characters",
+                &pointer,
+            ));
+        }
+        check_keys_in(value, path)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+fn check_keys_in(value: &Value, path: &mut Vec<String>) -> Result<(), ApiError> {
+    match value {
+        Value::Object(map) => check_keys(map, path),
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                path.push(i.to_string());
+                check_keys_in(item, path)?;
+                path.pop();
+            }
+            Ok(())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }
 }
 
@@ -317,6 +352,19 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid, "{body}");
             assert_eq!(error.sources()[0].pointer, pointer, "{body}");
         }
+    }
+
+    #[test]
+    fn names_of_members_are_printable() {
+        for (body, pointer) in [
+            (r#"{"spec":{"a":[{"\u001f":1}]}}"#, "/spec/a/0/\u{1f}"),
+            (r#"{"extensions":{"x":{"\u0000":1}}}"#, "/extensions/x/\0"),
+            (r#"{"labels":{"a\nb":"c"}}"#, "/labels/a\nb"),
+        ] {
+            let error = Document::parse(body.as_bytes()).expect_err("refused");
+            assert_eq!(error.sources()[0].pointer, pointer, "{body}");
+        }
+        assert!(Document::parse(r#"{"spec":{"ä/~ ":1,"":2}}"#.as_bytes()).is_ok());
     }
 
     #[test]

@@ -286,6 +286,7 @@ impl Facade {
             }
             CallError::NotFound(cause) | CallError::Expired(cause) => ApiError::unavailable(cause),
             CallError::Unavailable(cause) => ApiError::unavailable(cause),
+            CallError::Unexpected { code: 400, message } => refused_by_server(&message, &[]),
             error @ CallError::Unexpected { .. } => ApiError::internal(error),
         }
     }

@@ -102,7 +102,7 @@ async fn what_kubectl_made_is_replaced_as_well() {
         .await
         .expect("created");
     let path = format!("{DISKS}/k");
-    let seen = world.eventually(&path, |a| a.status == 200).await.ok(200);
+    let seen = world.eventually(&path, |a| is_active(a)).await.ok(200);
     assert_eq!(seen["labels"]["made-by"], "kubectl");
     let mut body = disk(10);
     body["spec"]["skuRef"]["resource"] = json!("RD500");
@@ -405,4 +405,8 @@ async fn a_forward_reference_is_accepted_where_the_policy_defers() {
         .put(&format!("{DISKS}/d"), unknown_sku)
         .await
         .problem(412);
+}
+
+fn is_active(answer: &crate::world::Answer) -> bool {
+    answer.status == 200 && answer.json()["status"]["state"] == "active"
 }
