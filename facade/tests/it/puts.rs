@@ -102,7 +102,7 @@ async fn what_kubectl_made_is_replaced_as_well() {
         .await
         .expect("created");
     let path = format!("{DISKS}/k");
-    let seen = world.eventually(&path, |a| is_active(a)).await.ok(200);
+    let seen = world.eventually(&path, is_active).await.ok(200);
     assert_eq!(seen["labels"]["made-by"], "kubectl");
     let mut body = disk(10);
     body["spec"]["skuRef"]["resource"] = json!("RD500");
