@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecp_meta::{keys, object};
-use ecp_xr::claim::{self, Binding, CLAIM_MANAGER};
+use ecp_xr::claim::{self, Binding, Bound, CLAIM_MANAGER, ClaimError};
 use ecp_xr::event::{Event, reason};
 use ecp_xr::prepare;
 use ecp_xr::status::{Conditions, PAUSED_MESSAGE};
@@ -305,13 +305,7 @@ impl Controller {
         claim: Value,
         xr: Option<&Value>,
     ) -> Result<(Value, Value), Failure> {
-        let new_name = self.free_name(&claim);
-        let binding = Binding {
-            composite: &self.composite.gvk,
-            new_name: &new_name,
-            enforced: self.xrd.spec.enforced_composition_ref.is_some(),
-        };
-        let mut bound = match claim::bind(&claim, xr, binding) {
+        let bound = match self.bound(&claim, xr) {
             Ok(bound) => bound,
             Err(error) => {
                 let message =
@@ -319,7 +313,6 @@ impl Controller {
                 return Err(self.failed_with(&claim, reason::BIND, message).await);
             }
         };
-        prepare::add_finalizer(&mut bound.claim, keys::CLAIM_FINALIZER);
         let mut current = claim;
         if bound.claim != current {
             self.context.metrics.wrote("claim");
@@ -369,6 +362,18 @@ impl Controller {
                 Err(self.failed(&current, reason::BIND, doing, &error).await)
             }
         }
+    }
+
+    /// What claim and XR should be.
+    fn bound(&self, claim: &Value, xr: Option<&Value>) -> Result<Bound, ClaimError> {
+        let binding = Binding {
+            composite: &self.composite.gvk,
+            new_name: &self.free_name(claim),
+            enforced: self.xrd.spec.enforced_composition_ref.is_some(),
+        };
+        let mut bound = claim::bind(claim, xr, binding)?;
+        prepare::add_finalizer(&mut bound.claim, keys::CLAIM_FINALIZER);
+        Ok(bound)
     }
 
     /// A name that no XR has.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use ecp_meta::gvk::GroupVersionKind;
 use ecp_meta::object;
@@ -74,6 +75,14 @@ impl fmt::Debug for Informer {
     }
 }
 
+/// An object without its `managedFields`, which nothing here reads and which make up half of it.
+pub(crate) fn slim(mut object: Value) -> Value {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 fn version(object: &Value) -> u64 {
     object::resource_version(object).parse().unwrap_or(0)
 }
@@ -116,13 +125,13 @@ impl Informer {
         let gone = state.tombstones.get(&key).copied().unwrap_or(0);
         // Without comparable versions the watch decides alone. Handlers hear of it from the watch.
         if new > known && new > gone {
-            state.objects.insert(key, Arc::new(object.clone()));
+            state.objects.insert(key, Arc::new(slim(object.clone())));
         }
     }
 
     fn apply(&self, object: Value) {
         let key = key_of(&object);
-        let object = Arc::new(object);
+        let object = Arc::new(slim(object));
         let (old, handlers) = {
             let mut state = self.state.write();
             let known = state.objects.get(&key);
@@ -208,6 +217,7 @@ impl Informer {
         self.replace_all(objects, version.parse().unwrap_or(0));
         self.synced.send_replace(true);
         loop {
+            let started = Instant::now();
             let mut events = match api.watch(&self.kind, &version).await {
                 Err(error) if error.is_expired() => return Ok(()),
                 watched => watched?,
@@ -227,6 +237,10 @@ impl Informer {
                     Err(error) => return Err(error),
                 }
                 *failures = 0;
+            }
+            if started.elapsed() < WATCH_BACKOFF.1 {
+                // Watches last minutes: whoever ends them at once is not asked at once again.
+                return Err(ApiError::Transport("the watch ended early".into()));
             }
         }
     }

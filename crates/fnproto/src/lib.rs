@@ -65,6 +65,39 @@ impl InProcess {
     }
 }
 
+impl InProcess {
+    /// Whether there is a function of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
+    /// These functions, and those of another runner for all other names.
+    pub fn or(self, rest: Arc<dyn FunctionRunner>) -> Layered {
+        Layered {
+            in_process: self,
+            rest,
+        }
+    }
+}
+
+/// Functions in this process, and elsewhere for all other names.
+#[derive(Clone, Debug)]
+pub struct Layered {
+    in_process: InProcess,
+    rest: Arc<dyn FunctionRunner>,
+}
+
+#[async_trait]
+impl FunctionRunner for Layered {
+    async fn run(&self, name: &str, request: Request) -> Result<Response, RunError> {
+        if self.in_process.has(name) {
+            self.in_process.run(name, request).await
+        } else {
+            self.rest.run(name, request).await
+        }
+    }
+}
+
 impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.functions.keys()).finish()

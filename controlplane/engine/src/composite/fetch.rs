@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::deps::{Dependency, has_labels};
 use super::reconcile::{Reconcile, Trouble};
 use crate::api::Kind;
-use crate::informer::Informer;
+use crate::informer::{Informer, slim};
 use crate::{connection, openapi};
 
 impl Reconcile<'_> {
@@ -89,7 +89,7 @@ impl Reconcile<'_> {
         }
         let found = self.controller.context.api.find(&kind, namespace, name);
         let found = found.await.map_err(|e| e.to_string())?;
-        Ok(found.map(Arc::new))
+        Ok(found.map(|o| Arc::new(slim(o))))
     }
 
     /// The watch cache of a kind, unless it cannot be watched.

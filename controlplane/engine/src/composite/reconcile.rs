@@ -19,7 +19,7 @@ use super::memo::Memo;
 use crate::api::ApiError;
 use crate::connection::{self, ConnectionError};
 use crate::controller::{Failure, Next};
-use crate::informer::Key;
+use crate::informer::{Key, slim};
 use crate::limits::{TTL_MIN, TTL_SHORT_MAX, WAIT_INTERVAL};
 use crate::queue::jitter;
 
@@ -409,7 +409,7 @@ impl<'a> Reconcile<'a> {
         self.controller.xrs.learn(&xr);
         self.conditions.at_generation(object::generation(&xr));
         self.conditions.responsive(self.fight);
-        self.xr = xr;
+        self.xr = slim(xr);
     }
 
     fn next(&self, ttl: Option<Duration>) -> Next {

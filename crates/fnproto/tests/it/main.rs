@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ecp_fnproto::{
-    FunctionRunner as _, GrpcConfig, GrpcRunner, RunError, Transport, from_plain, to_plain,
+    FunctionRunner as _, GrpcConfig, GrpcRunner, InProcess, RunError, Transport, from_plain,
+    to_plain,
 };
 use ecp_xr::function::{Match, Request, Requirements, Resource, ResourceSelector, Response, State};
 use function_sdk_rust::proto::v1 as pb;
@@ -91,6 +93,23 @@ async fn a_plaintext_function_answers() {
     let object = &response.desired.resources["echo"].object;
     assert_eq!(object["spec"].to_string(), r#"{"n":3,"text":"xx"}"#);
     assert!(response.requirements.resources.contains_key("modern"));
+}
+
+#[tokio::test]
+async fn functions_in_process_go_before_those_elsewhere() {
+    let local = Arc::new(|request: Request| Response {
+        tag: format!("local {}", request.tag),
+        ..Response::default()
+    });
+    let elsewhere = plaintext(serve(None).await);
+    let runner = InProcess::default()
+        .with("local", local)
+        .or(Arc::new(elsewhere));
+    let response = runner.run("local", request("1")).await.expect("response");
+    assert_eq!(response.tag, "local 1");
+    let response = runner.run("echo", request("1")).await.expect("response");
+    assert_eq!(response.tag, "1");
+    assert!(runner.run("none", request("1")).await.is_err());
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! The controller of XRDs: CRDs for XRs and claims, and the controllers of both.
 
+mod live;
+mod part;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ecp_meta::{condition, object};
+use ecp_meta::object;
 use ecp_xr::composition::is_controlled_by;
-use ecp_xr::crd::{CrdError, claim_crd, composite_crd};
 use ecp_xr::event::Event;
 use ecp_xr::prepare;
 use ecp_xr::status::Conditions;
@@ -13,9 +15,8 @@ use ecp_xr::xrd::Xrd;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 
-use crate::api::{Kind, Propagation};
-use crate::claim;
-use crate::composite::{self, Running, composite_kind};
+use crate::api::Propagation;
+use crate::composite::Running;
 use crate::context::{Context, crd_kind, xrd_kind};
 use crate::controller::{self, Failure, Next, Reconciler};
 use crate::events::Recorder;
@@ -23,85 +24,8 @@ use crate::informer::{Handler, Informer, Subscription};
 use crate::limits::{SYNC_TIMEOUT, WAIT_INTERVAL};
 use crate::queue::Queue;
 
-/// One of the two things an XRD makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    /// The XRs.
-    Composite,
-    /// The claims.
-    Claim,
-}
-
-impl Part {
-    fn finalizer(self) -> &'static str {
-        match self {
-            Self::Composite => "defined.apiextensions.crossplane.io",
-            Self::Claim => "offered.apiextensions.crossplane.io",
-        }
-    }
-
-    fn condition(self) -> &'static str {
-        match self {
-            Self::Composite => "Established",
-            Self::Claim => "Offered",
-        }
-    }
-
-    /// Reasons of its condition while it is served and while it goes away.
-    fn condition_reasons(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Composite => ("WatchingCompositeResource", "TerminatingCompositeResource"),
-            Self::Claim => (
-                "WatchingCompositeResourceClaim",
-                "TerminatingCompositeResourceClaim",
-            ),
-        }
-    }
-
-    /// Reasons of its events while it comes and goes.
-    fn event_reasons(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Composite => ("EstablishComposite", "TerminateComposite"),
-            Self::Claim => ("OfferClaim", "RedactClaim"),
-        }
-    }
-
-    fn what(self) -> &'static str {
-        match self {
-            Self::Composite => "composite resource",
-            Self::Claim => "composite resource claim",
-        }
-    }
-
-    /// Field of `status.controllers`.
-    fn controller_field(self) -> &'static str {
-        match self {
-            Self::Composite => "compositeResourceType",
-            Self::Claim => "compositeResourceClaimType",
-        }
-    }
-
-    fn crd(self, xrd: &Xrd) -> Result<Value, CrdError> {
-        match self {
-            Self::Composite => composite_crd(xrd),
-            Self::Claim => claim_crd(xrd),
-        }
-    }
-
-    fn kind(self, xrd: &Xrd) -> Option<Kind> {
-        match self {
-            Self::Composite => Some(composite_kind(xrd)),
-            Self::Claim => claim::claim_kind(xrd),
-        }
-    }
-
-    fn start(self, context: &Arc<Context>, xrd: Arc<Xrd>) -> Option<Running> {
-        match self {
-            Self::Composite => Some(composite::start(context, xrd)),
-            Self::Claim => claim::start(context, xrd),
-        }
-    }
-}
+use live::{is_established, is_up_to_date, may_control, merged};
+use part::Part;
 
 /// A controller that runs, and for which XRD it was started.
 #[derive(Debug)]
@@ -527,128 +451,5 @@ impl Work<'_> {
             })?;
         }
         Ok(objects.len())
-    }
-}
-
-fn is_established(crd: &Value) -> bool {
-    condition::is_true(crd, "Established")
-}
-
-/// Nobody else controls it.
-fn may_control(crd: &Value, xrd: &Value) -> bool {
-    object::controller_ref(crd).is_none() || is_controlled_by(crd, xrd)
-}
-
-/// The live CRD with everything that is rendered; what the server added stays.
-fn merged(live: &Value, rendered: &Value) -> Value {
-    let mut crd = live.clone();
-    crd["spec"] = rendered.get("spec").cloned().unwrap_or_default();
-    for field in ["labels", "annotations", "ownerReferences"] {
-        match rendered.pointer(&format!("/metadata/{field}")) {
-            Some(value) => crd["metadata"][field] = value.clone(),
-            None => {
-                object::metadata_mut(&mut crd).remove(field);
-            }
-        }
-    }
-    crd
-}
-
-/// Whether writing the rendered CRD would change nothing. Defaults that the server fills in do not
-/// count as a difference.
-fn is_up_to_date(live: &Value, rendered: &Value) -> bool {
-    let same = |field: &str| {
-        let path = format!("/metadata/{field}");
-        live.pointer(&path) == rendered.pointer(&path)
-    };
-    let specs = (live.get("spec"), rendered.get("spec"));
-    let (Some(live_spec), Some(rendered_spec)) = specs else {
-        return false;
-    };
-    same("labels")
-        && same("annotations")
-        && same("ownerReferences")
-        && is_same_but_for_defaults(live_spec, rendered_spec)
-}
-
-/// Every rendered value is there, and what is there besides is a default of the server: in the
-/// top three levels of a CRD's spec, never inside a schema.
-fn is_same_but_for_defaults(live: &Value, rendered: &Value) -> bool {
-    match (live, rendered) {
-        (Value::Object(live), Value::Object(rendered)) => {
-            rendered.iter().all(|(key, value)| {
-                let Some(found) = live.get(key) else {
-                    return false;
-                };
-                if key == "openAPIV3Schema" {
-                    return found == value;
-                }
-                is_same_but_for_defaults(found, value)
-            }) && live
-                .keys()
-                .filter(|key| !rendered.contains_key(*key))
-                .all(|key| {
-                    matches!(
-                        key.as_str(),
-                        "conversion" | "singular" | "listKind" | "preserveUnknownFields"
-                    )
-                })
-        }
-        (Value::Array(live), Value::Array(rendered)) => {
-            live.len() == rendered.len()
-                && live
-                    .iter()
-                    .zip(rendered)
-                    .all(|(live, rendered)| is_same_but_for_defaults(live, rendered))
-        }
-        _ => live == rendered,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rendered() -> Value {
-        json!({
-            "metadata": {"name": "x", "labels": {"a": "b"}},
-            "spec": {
-                "group": "ex.test",
-                "names": {"kind": "X", "plural": "xs"},
-                "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}],
-            },
-        })
-    }
-
-    #[test]
-    fn the_servers_defaults_are_no_difference() {
-        let mut live = rendered();
-        live["metadata"]["uid"] = json!("u");
-        live["spec"]["conversion"] = json!({"strategy": "None"});
-        live["spec"]["names"]["listKind"] = json!("XList");
-        assert!(is_up_to_date(&live, &rendered()));
-    }
-
-    #[test]
-    fn every_other_difference_counts() {
-        for (path, value) in [
-            ("/metadata/labels", json!({"a": "c"})),
-            ("/spec/names/kind", json!("Y")),
-            (
-                "/spec/versions/0/schema/openAPIV3Schema",
-                json!({"type": "object", "x": 1}),
-            ),
-            ("/spec/versions", json!([])),
-            (
-                "/spec/names",
-                json!({"kind": "X", "plural": "xs", "shortNames": ["x"]}),
-            ),
-        ] {
-            let mut live = rendered();
-            *live.pointer_mut(path).expect("path") = value;
-            assert!(!is_up_to_date(&live, &rendered()), "{path}");
-            let merged = merged(&live, &rendered());
-            assert!(is_up_to_date(&merged, &rendered()), "{path}");
-        }
     }
 }
