@@ -72,6 +72,76 @@ async fn a_deleted_xrd_takes_claims_along() {
         .await;
 }
 
+/// crossplane#6316: long names never go into label values.
+#[tokio::test]
+async fn an_xrd_with_a_long_name_works() {
+    let harness = Harness::start(volumes()).await;
+    let (plural, group) = ("p".repeat(40), format!("{}.test", "g".repeat(40)));
+    let mut xrd = xrd_v2("Namespaced");
+    xrd["metadata"]["name"] = json!(format!("{plural}.{group}"));
+    xrd["spec"]["group"] = json!(group);
+    xrd["spec"]["names"] = json!({"kind": "Longish", "plural": plural});
+    harness.create(&xrd).await;
+    let name = object::name(&xrd);
+    let xrd = harness
+        .until("CompositeResourceDefinition", None, name, |x| {
+            condition::is_true(x, "Established")
+        })
+        .await;
+    assert_eq!(xrd["spec"]["scope"], "Namespaced");
+}
+
+#[tokio::test]
+async fn an_xrd_that_breaks_the_rules_is_told_of() {
+    let harness = Harness::start(volumes()).await;
+    let mut bad = xrd_v2("Namespaced");
+    bad["metadata"]["name"] = json!("other.ex.test");
+    harness.create(&bad).await;
+    harness
+        .until_list("Event", |events| {
+            events.iter().any(|e| {
+                let message = e["message"].as_str().unwrap_or_default();
+                e["reason"] == "RenderCRD" && message.contains("<plural>.<group>")
+            })
+        })
+        .await;
+    harness.delete(&bad).await;
+    harness
+        .gone("CompositeResourceDefinition", None, "other.ex.test")
+        .await;
+}
+
+#[tokio::test]
+async fn a_crd_of_somebody_else_is_not_taken_over() {
+    let harness = Harness::start(volumes()).await;
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "disks.ex.test", "ownerReferences": [{
+            "apiVersion": "v1", "kind": "Namespace", "name": "ns", "controller": true,
+            "uid": harness.get("Namespace", None, "ns").await.expect("namespace")
+                ["metadata"]["uid"]}]},
+        "spec": {"group": "ex.test", "scope": "Namespaced",
+            "names": {"kind": "Disk", "plural": "disks"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    });
+    let crd = harness.create(&crd).await;
+    harness.create(&xrd_v2("Namespaced")).await;
+    harness
+        .until_list("Event", |events| {
+            events.iter().any(|e| {
+                let message = e["message"].as_str().unwrap_or_default();
+                message.contains("is not controlled by UID")
+            })
+        })
+        .await;
+    let after = harness
+        .get("CustomResourceDefinition", None, "disks.ex.test")
+        .await
+        .expect("CRD");
+    assert_eq!(after["spec"]["versions"], crd["spec"]["versions"]);
+}
+
 #[tokio::test]
 async fn a_changed_schema_is_served_and_xrs_go_on() {
     let harness = Harness::with_disks(volumes()).await;
