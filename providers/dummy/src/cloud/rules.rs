@@ -297,9 +297,7 @@ pub(super) fn may_update(
             if old.source_volume != new.source_volume {
                 return fixed("source volume");
             }
-            if old.cpu_architecture != new.cpu_architecture {
-                return fixed("processor architecture");
-            }
+            // What an image runs on is a label here: SECA lets users change it.
             Ok(())
         }
         (Spec::VolumeType { name: old, .. }, Spec::VolumeType { name: new, .. }) => {

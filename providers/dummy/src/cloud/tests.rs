@@ -106,6 +106,21 @@ fn without_delay_everything_is_done_at_once() {
 }
 
 #[test]
+fn what_an_image_runs_on_can_change_and_what_it_is_made_of_cannot() {
+    let (cloud, _) = cloud();
+    let volumes = [5, 6].map(|gb| cloud.create(ACCOUNT, &format!("v{gb}"), volume(gb)));
+    let [first, second] = volumes.map(|v| v.expect("created").id);
+    let made = cloud.create(ACCOUNT, "i", image(&first)).expect("created");
+    let Spec::Image(mut arm) = image(&first) else {
+        panic!("an image")
+    };
+    arm.cpu_architecture = "arm64".into();
+    let changed = cloud.update(ACCOUNT, &made.id, Spec::Image(arm.clone()));
+    assert_eq!(changed.expect("changed").spec, Spec::Image(arm));
+    assert!(cloud.update(ACCOUNT, &made.id, image(&second)).is_err());
+}
+
+#[test]
 fn with_delay_states_pass_in_order() {
     let (cloud, clock) = cloud();
     cloud.configure(ACCOUNT, &slow(1000));
