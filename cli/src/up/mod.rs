@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::output;
 use data_dir::{DataDir, Endpoints};
 pub(crate) use options::Options;
-use parts::Parts;
+use parts::{Parts, Signals};
 use progress::Progress;
 
 /// How long a shutdown may take before the process ends anyway.
@@ -81,16 +81,18 @@ async fn up(options: Options) -> anyhow::Result<()> {
         progress.step("applying the examples");
         demo::apply_all(&client::in_process(&server, "demo")).await?;
     }
+    // From here on somebody may rely on a clean stop.
+    let mut signals = Signals::install()?;
     let took = progress.finish();
     welcome::show(&options, &data_dir, &endpoints, took);
 
-    let failure = parts.run_until_stopped().await;
+    let failure = parts.run_until_stopped(&mut signals).await;
     output::note("stopping: no new requests, finishing those under way (Ctrl-C again to force)");
     data_dir.unpublish();
     stop.cancel();
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN_MAX, parts.drain()) => drained.is_ok(),
-        () = parts::signal() => false,
+        () = signals.next() => false,
     };
     server.shutdown().await;
     store.close().await;

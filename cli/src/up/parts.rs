@@ -123,9 +123,12 @@ impl Parts {
     }
 
     /// Waits for a signal or the first part that ends; returns why it ended.
-    pub(crate) async fn run_until_stopped(&mut self) -> Option<anyhow::Error> {
+    pub(crate) async fn run_until_stopped(
+        &mut self,
+        signals: &mut Signals,
+    ) -> Option<anyhow::Error> {
         tokio::select! {
-            () = signal() => None,
+            () = signals.next() => None,
             failure = first_failure(&mut self.tasks) => Some(failure),
         }
     }
@@ -154,20 +157,43 @@ async fn first_failure(tasks: &mut JoinSet<(&'static str, anyhow::Result<()>)>) 
     }
 }
 
-/// Ctrl-C or SIGTERM.
-pub(crate) async fn signal() {
+/// Ctrl-C and SIGTERM, caught from [`Signals::install`] on instead of ending the process.
+#[derive(Debug)]
+pub(crate) struct Signals {
     #[cfg(unix)]
-    {
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Starts to catch the signals.
+    #[cfg(unix)]
+    pub(crate) fn install() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
+        let catch = |kind| signal(kind).context("catching signals");
+        Ok(Self {
+            interrupt: catch(SignalKind::interrupt())?,
+            terminate: catch(SignalKind::terminate())?,
+        })
     }
-    drop(tokio::signal::ctrl_c().await);
+
+    /// Starts to catch the signals.
+    #[cfg(not(unix))]
+    pub(crate) fn install() -> anyhow::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        drop(tokio::signal::ctrl_c().await);
+    }
 }
 
 /// Kinds that the catalogue and the examples use.
