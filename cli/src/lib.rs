@@ -5,7 +5,7 @@
 //!
 //! Invariant: no behaviour of a part lives here; what is wired here must also run alone in a pod.
 //!
-//! Entry point: [`run`].
+//! Entry points: [`run`]; [`command`], for the reference of the command line.
 
 mod logging;
 mod manifests;
@@ -14,7 +14,7 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// The European Control Plane.
 #[derive(Debug, Parser)]
@@ -33,6 +33,11 @@ enum Command {
     Up(up::Options),
     /// Write the manifests of each package: CRDs, XRDs, Compositions.
     Manifests(manifests::Options),
+}
+
+/// The definition of the command line.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command line of this process.
