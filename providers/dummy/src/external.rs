@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use crate::cloud::{Cloud, CloudError, ImageSpec, Kind, Object, Spec, State, VolumeSpec};
 use crate::config::ConfigSpec;
 use crate::kinds::{
-    CatalogueObservation, Image, ImageObservation, Location, Project, ProjectObservation, Volume,
-    VolumeObservation, VolumeType,
+    CatalogueObservation, ImageObservation, Location, Project, ProjectObservation, Volume,
+    VolumeImage, VolumeObservation, VolumeType,
 };
 
 /// How a managed kind corresponds to a kind of the cloud.
@@ -314,7 +314,7 @@ impl Mapping for Volume {
     }
 }
 
-impl Mapping for Image {
+impl Mapping for VolumeImage {
     const CLOUD_KIND: Kind = Kind::Image;
 
     fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec {

@@ -62,8 +62,8 @@ managed!(
 );
 managed!(
     /// A copy of a volume.
-    Image,
-    "images",
+    VolumeImage,
+    "volumeimages",
     ImageParameters,
     ImageObservation
 );

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use cloud::Cloud;
 use config::ConfigSpec;
 use external::DummyExternal;
-use kinds::{Image, Location, PROVIDER, Project, Volume, VolumeType};
+use kinds::{Location, PROVIDER, Project, Volume, VolumeImage, VolumeType};
 
 /// How the provider runs.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub fn crds() -> Vec<Value> {
         managed_crd::<Project>(),
         managed_crd::<VolumeType>(),
         managed_crd::<Volume>(),
-        managed_crd::<Image>(),
+        managed_crd::<VolumeImage>(),
     ];
     crds.extend(config_crds::<ConfigSpec>(&PROVIDER));
     crds
@@ -76,7 +76,7 @@ pub async fn run_with(client: Client, cloud: Cloud, options: Options, shutdown: 
         .with(DummyExternal::<Project>::new(cloud.clone()))
         .with(DummyExternal::<VolumeType>::new(cloud.clone()))
         .with(DummyExternal::<Volume>::new(cloud.clone()))
-        .with(DummyExternal::<Image>::new(cloud))
+        .with(DummyExternal::<VolumeImage>::new(cloud))
         .run(shutdown)
         .await;
 }
@@ -107,7 +107,7 @@ mod tests {
             "projects",
             "volumetypes",
             "volumes",
-            "images",
+            "volumeimages",
             "providerconfigs",
             "clusterproviderconfigs",
             "providerconfigusages",

@@ -249,7 +249,7 @@ impl Ecp {
     /// All managed resources of the dummy cloud that users' resources made.
     pub(crate) async fn managed(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for plural in ["projects", "volumes", "images"] {
+        for plural in ["projects", "volumes", "volumeimages"] {
             for item in self.items("dummy.m.secapi.cloud/v1alpha1", plural).await {
                 found.push(format!(
                     "{plural}/{}",

@@ -40,7 +40,7 @@ pub(super) static MANAGED: [ManagedKind; 5] = [
     },
     ManagedKind {
         api_version: API_VERSION,
-        kind: "Image",
+        kind: "VolumeImage",
         noun: "image",
         fields: &[
             "location",
