@@ -56,3 +56,8 @@ pub use runtime::{Options, Runtime, Waker};
 pub use secret::SECRET_TYPE;
 pub use server::serve;
 pub use watching::{Change, watch, watch_selected};
+
+/// The example in the guide, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/writing-a-provider.md")]
+struct Guide;
