@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use ecp_apiserver::pki::write_private;
 
 /// The data directory, private to its owner.
@@ -13,6 +13,9 @@ pub(crate) struct DataDir(PathBuf);
 impl DataDir {
     /// Opens the directory, which is created with mode 0700 when missing.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        if path.exists() && !path.is_dir() {
+            bail!("the data directory {} is not a directory", path.display());
+        }
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]

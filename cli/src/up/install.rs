@@ -87,6 +87,14 @@ pub(crate) async fn create_if_absent(
     }
 }
 
+/// Whether an object exists.
+pub(crate) async fn exists(client: &Client, kind: &Kind, name: &str) -> anyhow::Result<bool> {
+    let found = kind.api(client, None).get_opt(name).await;
+    Ok(found
+        .with_context(|| format!("reading {} {name}", kind.resource.kind))?
+        .is_some())
+}
+
 /// Waits until every named object of a kind has a condition with status True.
 pub(crate) async fn wait_for(
     client: &Client,

@@ -9,6 +9,7 @@ mod parts;
 mod progress;
 mod welcome;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,10 +18,11 @@ use anyhow::Context as _;
 use ecp_apiserver::pki::{Pki, kubeconfig};
 use ecp_apiserver::{ApiServer, Config};
 use ecp_store::{EmbeddedStore, MemoryStore, Store};
+use ecp_xrds::Flavour;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::output;
+use crate::output::{self, Hint};
 use data_dir::{DataDir, Endpoints};
 pub(crate) use options::Options;
 use parts::{Parts, Signals};
@@ -64,15 +66,23 @@ async fn up(options: Options) -> anyhow::Result<()> {
     let mut parts = Parts::new(stop.clone());
     parts.api(&server, api_listener, &pki, options.insecure_dev)?;
 
-    progress.step("installing kinds");
-    install_and_start(
-        &options, &data_dir, &server, endpoints, &mut parts, &progress,
-    )
-    .await?;
-    progress.step("starting the REST API");
-    parts
-        .facade(&server, rest_listener, &options, endpoints, pki.token())
+    parts.store(store.clone()).await?;
+    let started = async {
+        progress.step("installing kinds");
+        install_and_start(
+            &options, &data_dir, &server, endpoints, &mut parts, &progress,
+        )
         .await?;
+        progress.step("starting the REST API");
+        parts
+            .facade(&server, rest_listener, &options, endpoints, pki.token())
+            .await
+    }
+    .await;
+    if let Err(error) = started {
+        // All else that fails then follows from it.
+        return Err(parts::store_failure(&*store).await.unwrap_or(error));
+    }
 
     let token = (!options.insecure_dev).then(|| pki.token());
     let config = kubeconfig(&endpoints.api_url(), Some(pki.ca_pem()), token);
@@ -104,9 +114,14 @@ async fn up(options: Options) -> anyhow::Result<()> {
 
 async fn bind(port: u16, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    TcpListener::bind(address).await.with_context(|| {
-        format!("listening on {address} for {what} (another port: {flag} PORT, 0 takes a free one)")
-    })
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listening on {address} for {what}"))
+        .with_context(|| {
+            Hint(format!(
+                "{flag} PORT takes another port, {flag} 0 a free one"
+            ))
+        })
 }
 
 async fn open_store(options: &Options, data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
@@ -163,9 +178,10 @@ async fn install_and_start(
     let xrds = ecp_xrds::xrds(flavour);
     let names = xrds.iter().map(|x| object::name(x).to_owned()).collect();
     let xrd = xrd(match flavour {
-        ecp_xrds::Flavour::V2 => "v2",
-        ecp_xrds::Flavour::Claims => "v1",
+        Flavour::V2 => "v2",
+        Flavour::Claims => "v1",
     });
+    refuse_other_flavour(&client, &xrd, flavour).await?;
     apply(&client, &xrd, xrds).await?;
     let composition = Kind::new(
         "apiextensions.crossplane.io",
@@ -184,6 +200,34 @@ async fn install_and_start(
         if let Some(urls) = urls {
             // The port may differ from the last start's; the rest of a Region is its owner's.
             apply(&client, &kind, vec![urls]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A flavour's definitions cannot become the other's: their scope cannot change, and the resources
+/// that exist would be orphans.
+async fn refuse_other_flavour(
+    client: &kube::Client,
+    xrd: &install::Kind,
+    flavour: Flavour,
+) -> anyhow::Result<()> {
+    let (other, its_name) = match flavour {
+        Flavour::V2 => (Flavour::Claims, "claims"),
+        Flavour::Claims => (Flavour::V2, "v2"),
+    };
+    let names = |flavour| {
+        let xrds = ecp_xrds::xrds(flavour).into_iter();
+        xrds.map(|x| ecp_meta::object::name(&x).to_owned())
+    };
+    let ours: BTreeSet<String> = names(flavour).collect();
+    for name in names(other).filter(|name| !ours.contains(name)) {
+        if install::exists(client, xrd, &name).await? {
+            let hint = format!("start with --flavour {its_name}, or with another --data-dir");
+            return Err(
+                anyhow::anyhow!("this data directory is of flavour {its_name}, for good")
+                    .context(Hint(hint)),
+            );
         }
     }
     Ok(())

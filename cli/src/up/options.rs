@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) ephemeral: bool,
     /// Name of the region, made on the dummy cloud when it does not exist.
-    #[arg(long, value_name = "NAME", default_value = "region-1")]
+    #[arg(long, value_name = "NAME", default_value = "region-1", value_parser = region)]
     pub(crate) region: String,
     /// Ask for no token, over REST and the Kubernetes API. Never for anything but a laptop.
     #[arg(long)]
@@ -31,6 +31,17 @@ pub(crate) struct Options {
     /// What people apply: namespaced XRs (v2), or claims of cluster-scoped XRs.
     #[arg(long, value_enum, default_value_t = FlavourOption::V2)]
     pub(crate) flavour: FlavourOption,
+}
+
+/// A name that both a Region and its location in the dummy cloud can have.
+fn region(name: &str) -> Result<String, String> {
+    if ecp_meta::names::is_dns1123_label(name) {
+        return Ok(name.to_owned());
+    }
+    Err(
+        "must be 1 to 63 lower-case letters, digits and '-', with a letter or digit at both ends"
+            .into(),
+    )
 }
 
 /// A flavour, as a command-line value.

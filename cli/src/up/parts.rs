@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use ecp_apiserver::auth::Authenticator;
 use ecp_apiserver::pki::Pki;
 use ecp_apiserver::serve::serve;
 use ecp_apiserver::{ApiServer, Identity};
 use ecp_fnproto::InProcess;
 use ecp_meta::gvk::GroupVersionKind;
+use ecp_store::Store;
+use futures::StreamExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +21,10 @@ use super::client::in_process;
 use super::data_dir::Endpoints;
 use super::install::Kind;
 use super::options::Options;
+use crate::output::Hint;
+
+/// A prefix that no key of the API server has.
+const NO_KEYS: &str = "\0";
 
 /// How long the REST API may take to fill its caches.
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -44,6 +50,24 @@ impl Parts {
         part: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     ) {
         self.tasks.spawn(async move { (name, part.await) });
+    }
+
+    /// Ends when the store does by itself, as it does once a write to disk has failed. What is
+    /// stored can only be told by opening it anew, so the process must not go on without it.
+    pub(crate) async fn store(&mut self, store: Arc<dyn Store>) -> anyhow::Result<()> {
+        let watch = store.watch(NO_KEYS, store.revision()).await;
+        let mut watch = watch.context("watching the store")?;
+        let stop = self.stop.clone();
+        self.spawn("the store", async move {
+            tokio::select! {
+                () = stop.cancelled() => Ok(()),
+                _ = watch.next() => match store_failure(&*store).await {
+                    Some(failure) => Err(failure),
+                    None => bail!("its watch ended"),
+                },
+            }
+        });
+        Ok(())
     }
 
     /// The Kubernetes API on a socket.
@@ -145,6 +169,14 @@ impl Parts {
             }
         }
     }
+}
+
+/// Why the store takes nothing any more, when that is so.
+pub(crate) async fn store_failure(store: &dyn Store) -> Option<anyhow::Error> {
+    let error = anyhow::Error::from(store.get(NO_KEYS).await.err()?);
+    Some(error.context(Hint(
+        "all that was acknowledged is on disk; make writing possible there and start again".into(),
+    )))
 }
 
 /// The first part that ends before it is told to; that is always a failure.

@@ -42,11 +42,27 @@ impl Ecp {
 
     /// Starts in a given directory.
     pub(crate) async fn start_in(dir: &Path, args: &[&str]) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"));
+        Self::start_with(command, dir, args).await
+    }
+
+    /// Starts in a given directory, where no file can grow over a number of KiB: a full disk.
+    #[cfg(unix)]
+    pub(crate) async fn start_on_full_disk(dir: &Path, kib: u32) -> Self {
+        let mut command = Command::new("sh");
+        // A write over the limit is an error then, and no signal. `ulimit` counts in 512 bytes.
+        let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
+        let binary = env!("CARGO_BIN_EXE_ecp-under-test");
+        command.args(["-c", &script, "sh", binary]);
+        Self::start_with(command, dir, &[]).await
+    }
+
+    async fn start_with(mut command: Command, dir: &Path, args: &[&str]) -> Self {
         let dir = dir.join("data");
         let endpoints = dir.join("endpoints.json");
         // A killed process leaves its endpoints behind.
         drop(std::fs::remove_file(&endpoints));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+        let mut child = command
             .args(["up", "--api-port", "0", "--rest-port", "0", "--data-dir"])
             .arg(&dir)
             .args(args)
@@ -118,6 +134,11 @@ impl Ecp {
                 .unwrap()
                 .success()
         );
+        self.ended()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

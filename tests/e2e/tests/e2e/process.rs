@@ -66,3 +66,108 @@ async fn the_demo_applies_the_first_example() {
         .body;
     assert!(!list["items"].as_array().unwrap().is_empty(), "{list:#}");
 }
+
+/// Runs `ecp up` with arguments until it ends by itself, and returns what it printed.
+fn refused(dir: &std::path::Path, args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+        .args(["up", "--data-dir"])
+        .arg(dir)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn a_quiet_start_logs_nothing() {
+    let ecp = Ecp::start(&["--demo"]).await;
+    let log = ecp.log();
+    let logged: Vec<&str> = log.lines().filter(|line| line.contains("level")).collect();
+    assert!(logged.is_empty(), "{logged:#?}");
+}
+
+#[test]
+fn what_cannot_start_says_why_and_what_to_do() {
+    let temp = tempfile::tempdir().unwrap();
+    let free = ["--api-port", "0", "--rest-port", "0"];
+
+    let file = temp.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let told = refused(&file, &free);
+    assert!(told.contains("file is not a directory"), "{told}");
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let told = refused(
+        &temp.path().join("port"),
+        &["--api-port", &port, "--rest-port", "0"],
+    );
+    assert!(
+        told.contains(&format!("listening on 127.0.0.1:{port}")),
+        "{told}"
+    );
+    assert!(told.contains("\nhint: --api-port PORT"), "{told}");
+    assert!(!temp.path().join("port/store.redb").exists());
+
+    let told = refused(&temp.path().join("name"), &["--region", "Bad Name!"]);
+    assert!(
+        told.contains("invalid value 'Bad Name!' for '--region"),
+        "{told}"
+    );
+    assert!(!temp.path().join("name").exists());
+}
+
+#[tokio::test]
+async fn a_data_directory_keeps_its_flavour() {
+    let temp = tempfile::tempdir().unwrap();
+    let ecp = Ecp::start_in(temp.path(), &[]).await;
+    let dir = ecp.dir.clone();
+    assert!(ecp.interrupt().success());
+    let args = ["--flavour", "claims", "--api-port", "0", "--rest-port", "0"];
+    let told = refused(&dir, &args);
+    assert!(told.contains("of flavour v2"), "{told}");
+    assert!(told.contains("\nhint: start with --flavour v2"), "{told}");
+    assert!(!told.contains("Status {"), "{told}");
+    Ecp::start_in(temp.path(), &[]).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_full_disk_ends_the_process_and_loses_nothing() {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    let temp = tempfile::tempdir().unwrap();
+    let mut ecp = Ecp::start_on_full_disk(temp.path(), 2048).await;
+    let maps: kube::Api<ConfigMap> = kube::Api::namespaced(ecp.kube().await, "default");
+    let map = |n: usize| -> ConfigMap {
+        let data = json!({"key": "x".repeat(200_000)});
+        let name = format!("map-{n}");
+        serde_json::from_value(json!({"metadata": {"name": name}, "data": data})).unwrap()
+    };
+    let mut kept = 0;
+    while maps.create(&Default::default(), &map(kept)).await.is_ok() {
+        kept += 1;
+        assert!(kept < 100, "the disk is never full");
+    }
+    assert!(!ecp.ended().success());
+    let log = ecp.log();
+    assert!(log.contains("a write to disk failed"), "{log}");
+    assert!(log.contains("\nhint: all that was acknowledged"), "{log}");
+    assert!(!ecp.dir.join("endpoints.json").exists());
+
+    let ecp = Ecp::start_in(temp.path(), &[]).await;
+    let maps: kube::Api<ConfigMap> = kube::Api::namespaced(ecp.kube().await, "default");
+    for n in 0..kept {
+        assert!(
+            maps.get(&format!("map-{n}")).await.is_ok(),
+            "map-{n} of {kept}"
+        );
+    }
+    assert!(
+        maps.create(&Default::default(), &map(kept + 1))
+            .await
+            .is_ok()
+    );
+}
