@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use ecp_meta::cluster::ClusterName;
 use ecp_meta::selector::{FieldSelector, LabelSelector};
+use ecp_schema::{FieldError, FieldErrorKind};
 use ecp_store::Revision;
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 
 use crate::registry::Resources;
 use crate::status::Status;
@@ -190,6 +192,8 @@ pub enum VersionMatch {
 /// Query parameters of all verbs.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
+    /// The kind of options they are, such as `CreateOptions`, for messages.
+    pub kind: &'static str,
     /// `labelSelector`.
     pub labels: LabelSelector,
     /// `fieldSelector`.
@@ -234,7 +238,18 @@ impl Params {
     /// # Errors
     /// 400: a value is malformed.
     pub fn parse(query: &str) -> Result<Self, Status> {
-        let mut params = Self::default();
+        Self::parse_as("ListOptions", query)
+    }
+
+    /// Parses a query as options of a kind.
+    ///
+    /// # Errors
+    /// 400: a value is malformed; 422: it is not one of those allowed.
+    pub fn parse_as(kind: &'static str, query: &str) -> Result<Self, Status> {
+        let mut params = Self {
+            kind,
+            ..Self::default()
+        };
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
             params.set(&key, value)?;
         }
@@ -252,13 +267,16 @@ impl Params {
             }
             "resourceVersion" => self.resource_version = text(),
             "resourceVersionMatch" => self.resource_version_match = text(),
-            "limit" => self.limit = number(key, &value)?,
+            // A negative limit is none.
+            "limit" => {
+                self.limit = u64::try_from(number::<i64>(key, &value)?).unwrap_or_default();
+            }
             "continue" => self.continue_token = text(),
             "watch" => self.watch = boolean(key, &value)?,
             "allowWatchBookmarks" => self.bookmarks = boolean(key, &value)?,
             "sendInitialEvents" => self.send_initial_events = Some(boolean(key, &value)?),
             "timeoutSeconds" => self.timeout_seconds = Some(number(key, &value)?),
-            "dryRun" => self.dry_run = dry_run(&value)?,
+            "dryRun" => self.dry_run = self.dry_run_of(&value)?,
             "fieldManager" => self.field_manager = text(),
             "force" => self.force = Some(boolean(key, &value)?),
             "fieldValidation" => self.field_validation = text(),
@@ -279,6 +297,12 @@ impl Params {
     pub fn list_version(&self) -> Result<VersionMatch, Status> {
         let version = self.revision()?;
         let invalid = |why: &str| Err(invalid_option("resourceVersionMatch", why));
+        if self.send_initial_events.is_some() && !self.watch {
+            return Err(invalid_option(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
         match (self.resource_version_match.as_deref(), version) {
             (Some(_), _) if self.continue_token.is_some() => {
                 invalid("resourceVersionMatch is forbidden when continue is provided")
@@ -292,13 +316,34 @@ impl Params {
             (Some("Exact"), Some(revision)) => Ok(VersionMatch::Exact(revision)),
             (Some("NotOlderThan") | None, Some(Revision(0))) => Ok(VersionMatch::Any),
             (Some("NotOlderThan"), Some(revision)) => Ok(VersionMatch::NotOlderThan(revision)),
-            (Some(other), _) => Err(invalid_option(
+            (Some(other), _) => Err(self.unsupported(
                 "resourceVersionMatch",
-                &format!("{other:?} is not supported: use Exact or NotOlderThan"),
+                other.into(),
+                "\"Exact\", \"NotOlderThan\", \"\"",
             )),
             (None, None) => Ok(VersionMatch::Latest),
             (None, Some(revision)) if self.limit > 0 => Ok(VersionMatch::Exact(revision)),
             (None, Some(revision)) => Ok(VersionMatch::NotOlderThan(revision)),
+        }
+    }
+
+    /// 422 for one of the parameters.
+    pub(crate) fn invalid(&self, error: FieldError) -> Status {
+        Status::invalid("meta.k8s.io", self.kind, "", &[error])
+    }
+
+    /// 422 for a value that is not one of those supported.
+    pub(crate) fn unsupported(&self, field: &str, value: Value, supported: &str) -> Status {
+        let detail = format!("supported values: {supported}");
+        let error = FieldError::new(FieldErrorKind::NotSupported, field, detail);
+        self.invalid(error.with_value(value))
+    }
+
+    fn dry_run_of(&self, value: &str) -> Result<bool, Status> {
+        match value {
+            "" => Ok(false),
+            "All" => Ok(true),
+            _ => Err(self.unsupported("dryRun", vec![value].into(), "\"All\"")),
         }
     }
 
@@ -320,7 +365,6 @@ impl Params {
 
 /// 422 for a parameter of list options.
 pub fn invalid_option(field: &str, why: &str) -> Status {
-    use ecp_schema::{FieldError, FieldErrorKind};
     Status::invalid(
         "meta.k8s.io",
         "ListOptions",
@@ -345,16 +389,6 @@ fn boolean(key: &str, value: &str) -> Result<bool, Status> {
         "false" | "0" | "False" | "FALSE" | "f" | "F" => Ok(false),
         _ => Err(Status::bad_request(format!(
             "query parameter {key}: {value:?} is neither true nor false"
-        ))),
-    }
-}
-
-fn dry_run(value: &str) -> Result<bool, Status> {
-    match value {
-        "" => Ok(false),
-        "All" => Ok(true),
-        _ => Err(Status::bad_request(format!(
-            "dryRun: Unsupported value: {value:?}: supported values: \"All\""
         ))),
     }
 }
@@ -436,6 +470,7 @@ mod tests {
             "resourceVersionMatch=Exact&resourceVersion=0",
             "resourceVersionMatch=Exact&resourceVersion=3&continue=x",
             "resourceVersionMatch=Sometimes&resourceVersion=3",
+            "sendInitialEvents=true",
         ] {
             assert_eq!(of(bad).unwrap_err().http_status(), 422, "{bad}");
         }

@@ -1,6 +1,6 @@
 //! RFC 6902 JSON patch, bounded.
 
-use json_patch::PatchOperation;
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 use crate::error::PatchError;
@@ -33,6 +33,7 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     for (index, operation) in operations.iter().enumerate() {
         let operation: PatchOperation = serde::Deserialize::deserialize(operation)
             .map_err(|err| PatchError::Malformed(format!("operation {index}: {err}")))?;
+        let operation = lenient(&result, operation);
         budget.charge(&result, &operation)?;
         json_patch::patch(&mut result, std::slice::from_ref(&operation)).map_err(|err| {
             PatchError::DoesNotApply(format!(
@@ -47,6 +48,23 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
         return Err(PatchError::TooDeep { max: DEPTH_MAX });
     }
     Ok(result)
+}
+
+/// `replace` of a member that an object lacks adds it, as Kubernetes' library (evanphx/json-patch)
+/// has it: RFC 6902 demands that it exists, but clients have come to rely on this.
+fn lenient(document: &Value, operation: PatchOperation) -> PatchOperation {
+    let PatchOperation::Replace(replace) = operation else {
+        return operation;
+    };
+    let path = replace.path.as_str();
+    let parent = path.rsplit_once('/').and_then(|(p, _)| document.pointer(p));
+    if parent.is_some_and(Value::is_object) && document.pointer(path).is_none() {
+        return PatchOperation::Add(AddOperation {
+            path: replace.path,
+            value: replace.value,
+        });
+    }
+    PatchOperation::Replace(replace)
 }
 
 /// What one patch has used up.

@@ -28,6 +28,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
         ),
     }
     validate_conversion(spec, errors);
+    validate_pruning(spec, old, errors);
     validate_versions(spec, old, errors);
     if let Some(old) = old {
         validate_update(crd, old, errors);
@@ -86,7 +87,7 @@ fn validate_names(spec: &Value, errors: &mut Vec<FieldError>) {
         let at = format!("spec.names.{field}");
         match text(names, field) {
             "" => errors.push(required(&at, "")),
-            name if !is_dns1123_label(name) => {
+            name if !is_dns1035_label(name) => {
                 errors.push(invalid(&at, "a DNS-1035 label is required").with_value(name.into()));
             }
             _ => {}
@@ -97,7 +98,7 @@ fn validate_names(spec: &Value, errors: &mut Vec<FieldError>) {
         let name = text(names, field);
         if name.is_empty() {
             errors.push(required(&at, ""));
-        } else if !is_dns1123_label(&name.to_lowercase()) {
+        } else if !is_dns1035_label(&name.to_lowercase()) {
             errors.push(
                 invalid(
                     &at,
@@ -118,7 +119,7 @@ fn validate_names(spec: &Value, errors: &mut Vec<FieldError>) {
     }
     for field in ["shortNames", "categories"] {
         for (i, name) in array(names, field).iter().enumerate() {
-            if !name.as_str().is_some_and(is_dns1123_label) {
+            if !name.as_str().is_some_and(is_dns1035_label) {
                 errors.push(
                     invalid(
                         &format!("spec.names.{field}[{i}]"),
@@ -128,6 +129,23 @@ fn validate_names(spec: &Value, errors: &mut Vec<FieldError>) {
                 );
             }
         }
+    }
+}
+
+/// Definitions of `v1` say in their schemas what they keep.
+fn validate_pruning(spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let keeps = |spec: Option<&Value>| {
+        spec.and_then(|s| s.get("preserveUnknownFields")) == Some(&Value::Bool(true))
+    };
+    if keeps(Some(spec)) && !keeps(old.and_then(|o| o.get("spec"))) {
+        errors.push(
+            invalid(
+                "spec.preserveUnknownFields",
+                "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                 spec.versions[*].schema instead",
+            )
+            .with_value(true.into()),
+        );
     }
 }
 
@@ -159,7 +177,7 @@ fn validate_versions(spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
     for (i, version) in versions.iter().enumerate() {
         let at = format!("spec.versions[{i}]");
         let name = text(version, "name");
-        if !is_dns1123_label(name) {
+        if !is_dns1035_label(name) {
             errors.push(
                 invalid(&format!("{at}.name"), "a DNS-1035 label is required")
                     .with_value(name.into()),
@@ -237,8 +255,16 @@ fn validate_version(
                 .with_value(kind.into()),
             );
         }
-        if text(column, "jsonPath").is_empty() {
-            errors.push(required(&format!("{at}.jsonPath"), ""));
+        match text(column, "jsonPath") {
+            "" => errors.push(required(&format!("{at}.jsonPath"), "")),
+            path if !path.starts_with('.') => errors.push(
+                invalid(
+                    &format!("{at}.jsonPath"),
+                    "must be a simple json path starting with .",
+                )
+                .with_value(path.into()),
+            ),
+            _ => {}
         }
     }
     validate_scale(at, version, errors);
@@ -346,6 +372,11 @@ fn validate_update(crd: &Value, old: &Value, errors: &mut Vec<FieldError>) {
             );
         }
     }
+}
+
+/// A label that begins with a letter.
+fn is_dns1035_label(name: &str) -> bool {
+    is_dns1123_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 fn required(field: &str, detail: &str) -> FieldError {

@@ -8,6 +8,8 @@ mod aggregated;
 mod legacy;
 mod model;
 
+pub(crate) use model::priority;
+
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;

@@ -117,7 +117,7 @@ fn storage_hash(api_version: &str, kind: &str) -> String {
 
 /// Order of versions (`k8s.io/apimachinery/pkg/version.CompareKubeAwareVersionStrings`): stable
 /// before beta before alpha, then newer first; other names last, in alphabetical order.
-fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let none = (0, 0, 0, Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else {
         return none;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use ecp_meta::object;
+use ecp_schema::{FieldError, FieldErrorKind};
 use ecp_store::{CommitError, Expect, Op, Revision};
 use http::StatusCode;
 use serde::Deserialize;
@@ -101,9 +102,7 @@ impl Request<'_> {
             None | Some([]) => self.params.dry_run,
             Some([all]) if all == "All" => true,
             Some(other) => {
-                return Err(Status::bad_request(format!(
-                    "dryRun: Unsupported value: {other:?}: supported values: \"All\""
-                )));
+                return Err(self.params.unsupported("dryRun", other.into(), "\"All\""));
             }
         };
         let policy = body
@@ -111,20 +110,22 @@ impl Request<'_> {
             .or_else(|| self.params.propagation_policy.clone());
         let orphan = body.orphan_dependents.or(self.params.orphan_dependents);
         let propagation = match (policy.as_deref(), orphan) {
-            (Some(_), Some(_)) => {
-                return Err(Status::bad_request(
+            (Some(policy), Some(_)) => {
+                let error = FieldError::new(
+                    FieldErrorKind::Invalid,
+                    "propagationPolicy",
                     "orphanDependents and deletionPropagation cannot be both set",
-                ));
+                );
+                return Err(self.params.invalid(error.with_value(policy.into())));
             }
             (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
             (Some("Foreground"), _) => Some(Propagation::Foreground),
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
             (None, None) => None,
             (Some(other), _) => {
-                return Err(Status::bad_request(format!(
-                    "invalid DeleteOptions: propagationPolicy: Unsupported value: {other:?}: \
-                     supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
+                let known = "\"Foreground\", \"Background\", \"Orphan\"";
+                let field = "propagationPolicy";
+                return Err(self.params.unsupported(field, other.into(), known));
             }
         };
         let preconditions = body.preconditions.unwrap_or_default();
@@ -159,7 +160,8 @@ pub(super) async fn delete(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Answers DELETE of a collection: deletes what the selectors select, one by one.
+/// Answers DELETE of a collection: deletes what the selectors select, one by one. The answer lists
+/// what that was.
 pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
     let options = request.delete_options()?;
     let found = read::find(request).await?;
@@ -181,12 +183,7 @@ pub(super) async fn delete_collection(request: &Request<'_>) -> Answer {
     if let Some(status) = first_error {
         return Err(status);
     }
-    let status = Status::success().to_json();
-    Ok(json_response(
-        StatusCode::OK,
-        status,
-        Representation::Object,
-    ))
+    Ok(read::listed(request, found))
 }
 
 /// Deletes an object, or marks it while finalizers hold it.
@@ -321,12 +318,17 @@ fn mark(place: &Place<'_>, object: &mut Value, options: &DeleteOptions) {
         return;
     }
     metadata.insert("deletionTimestamp".into(), now.clone().into());
-    metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
-    if generation > 0 {
-        metadata.insert("generation".into(), (generation + 1).into());
+    // Namespaces and definitions are deleted by rules of their own, without grace.
+    if !matches!(resource.rules, Rules::Namespace | Rules::Crd) {
+        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        if generation > 0 {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
     }
     match resource.rules {
-        Rules::Namespace => object["status"] = serde_json::json!({"phase": "Terminating"}),
+        Rules::Namespace => {
+            object::entry_map(object, "status").insert("phase".into(), "Terminating".into());
+        }
         Rules::Crd => crate::crd::mark_terminating(object, &now),
         Rules::Custom | Rules::Plain | Rules::Secret | Rules::ConfigMap => {}
     }

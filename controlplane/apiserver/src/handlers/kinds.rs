@@ -6,10 +6,16 @@ use ecp_meta::object;
 use ecp_schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value, json};
 
+use super::{metadata, plain};
 use crate::registry::{ResourceInfo, Rules};
 
 /// Fills in what the server sets on built-in kinds, before validation.
 pub(super) fn prepare(info: &ResourceInfo, object: &mut Value, old: Option<&Value>) {
+    if info.rules == Rules::ConfigMap
+        && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
+    {
+        metadata::empty_for_null(data);
+    }
     if !matches!(info.rules, Rules::Custom | Rules::Crd) {
         drop_nulls(object);
     }
@@ -17,7 +23,16 @@ pub(super) fn prepare(info: &ResourceInfo, object: &mut Value, old: Option<&Valu
         Rules::Secret => prepare_secret(object),
         Rules::Namespace => prepare_namespace(object, old),
         Rules::Crd => crate::crd::prepare(object, old),
-        Rules::ConfigMap | Rules::Plain | Rules::Custom => {}
+        Rules::Plain => plain::prepare(info, object),
+        Rules::ConfigMap | Rules::Custom => {}
+    }
+}
+
+/// Fills in what nobody owns, after ownership is recorded, in an object to be created.
+pub(super) fn complete(info: &ResourceInfo, object: &mut Value) {
+    if info.rules == Rules::Namespace {
+        object["spec"] = json!({"finalizers": ["kubernetes"]});
+        object["status"] = json!({"phase": "Active"});
     }
 }
 
@@ -66,8 +81,9 @@ fn prepare_namespace(namespace: &mut Value, old: Option<&Value>) {
     }
     match old {
         None => {
-            namespace["spec"] = json!({"finalizers": ["kubernetes"]});
-            namespace["status"] = json!({"phase": "Active"});
+            if let Some(map) = namespace.as_object_mut() {
+                map.retain(|k, _| !matches!(k.as_str(), "spec" | "status"));
+            }
         }
         // Only the finalize subresource changes spec.finalizers; it does not come through here.
         Some(old) => {
@@ -97,7 +113,8 @@ pub(super) fn validate(
 ) {
     match info.rules {
         Rules::Secret => {
-            data(object, "data", true, errors);
+            data(object, "data", errors);
+            plain::secret_type(object, errors);
             if let Some(old) = old
                 && old.get("type") != object.get("type")
             {
@@ -106,12 +123,34 @@ pub(super) fn validate(
             frozen(object, old, &["data"], errors);
         }
         Rules::ConfigMap => {
-            data(object, "data", false, errors);
-            data(object, "binaryData", true, errors);
+            data(object, "data", errors);
+            data(object, "binaryData", errors);
+            overlap(object, errors);
             frozen(object, old, &["data", "binaryData"], errors);
         }
         Rules::Crd => crate::crd::validate(object, old, errors),
-        Rules::Namespace | Rules::Plain | Rules::Custom => {}
+        Rules::Plain => plain::validate(info, object, old, errors),
+        Rules::Namespace | Rules::Custom => {}
+    }
+}
+
+/// A key is either text or binary.
+fn overlap(object: &Value, errors: &mut Vec<FieldError>) {
+    let Some(binary) = object.get("binaryData").and_then(Value::as_object) else {
+        return;
+    };
+    let text = object.get("data").and_then(Value::as_object);
+    for key in text.into_iter().flat_map(Map::keys) {
+        if binary.contains_key(key) {
+            errors.push(
+                FieldError::new(
+                    FieldErrorKind::Invalid,
+                    format!("data[{key}]"),
+                    "duplicate of key present in binaryData",
+                )
+                .with_value(key.as_str().into()),
+            );
+        }
     }
 }
 
@@ -120,52 +159,45 @@ fn immutable(field: &str, value: Option<&Value>) -> FieldError {
         .with_value(value.cloned().unwrap_or_default())
 }
 
-/// Keys and values of `data`.
-fn data(object: &Value, field: &str, binary: bool, errors: &mut Vec<FieldError>) {
-    let map = match object.get(field) {
-        None | Some(Value::Null) => return,
-        Some(Value::Object(map)) => map,
-        Some(other) => {
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or \
+     '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \
+     '[-._a-zA-Z0-9]+')";
+
+/// Keys and encodings of `data` or `binaryData`; their JSON types are for the schema to check.
+fn data(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let is_text = field == "data" && object.get("kind").is_some_and(|k| k == "ConfigMap");
+    let map = object.get(field).and_then(Value::as_object);
+    for (key, value) in map.into_iter().flatten() {
+        if let Some(why) = config_key_fault(key) {
             errors.push(
-                FieldError::new(FieldErrorKind::TypeInvalid, field, "must be an object")
-                    .with_value(other.clone()),
-            );
-            return;
-        }
-    };
-    for (key, value) in map {
-        if !is_config_key(key) {
-            errors.push(
-                FieldError::new(
-                    FieldErrorKind::Invalid,
-                    format!("{field}[{key}]"),
-                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-                )
-                .with_value(key.as_str().into()),
+                FieldError::new(FieldErrorKind::Invalid, format!("{field}[{key}]"), why)
+                    .with_value(key.as_str().into()),
             );
         }
         // The value of a Secret is not repeated: it may be secret.
-        let fits = value
-            .as_str()
-            .is_some_and(|v| !binary || STANDARD.decode(v).is_ok());
-        if !fits {
-            let expected = if binary { "base64" } else { "a string" };
+        if !is_text && value.as_str().is_some_and(|v| STANDARD.decode(v).is_err()) {
             errors.push(FieldError::new(
-                FieldErrorKind::Invalid,
+                FieldErrorKind::TypeInvalid,
                 format!("{field}[{key}]"),
-                format!("must be {expected}"),
+                "must be base64",
             ));
         }
     }
 }
 
-fn is_config_key(key: &str) -> bool {
-    (1..=253).contains(&key.len())
-        && !matches!(key, "." | "..")
-        && !key.starts_with("..")
-        && key
-            .bytes()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
+fn config_key_fault(key: &str) -> Option<&'static str> {
+    let is_known = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    if key.len() > ecp_meta::limits::SUBDOMAIN_LEN_MAX {
+        Some("must be no more than 253 characters")
+    } else if key.is_empty() || !key.bytes().all(is_known) {
+        Some(CONFIG_KEY)
+    } else if matches!(key, "." | "..") {
+        Some("must not be '.' or '..'")
+    } else if key.starts_with("..") {
+        Some("must not start with '..'")
+    } else {
+        None
+    }
 }
 
 /// `immutable: true` freezes the data and itself.

@@ -110,8 +110,20 @@ pub(super) fn carry(old: &Value, new: &mut Value) {
     tidy(metadata);
 }
 
+/// In a map of strings, null reads as the empty string.
+pub(super) fn empty_for_null(map: &mut Map<String, Value>) {
+    for value in map.values_mut().filter(|v| v.is_null()) {
+        *value = "".into();
+    }
+}
+
 /// Drops nulls and empty collections, which read the same as absent ones.
 fn tidy(metadata: &mut Map<String, Value>) {
+    for field in ["labels", "annotations"] {
+        if let Some(map) = metadata.get_mut(field).and_then(Value::as_object_mut) {
+            empty_for_null(map);
+        }
+    }
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let empty = match metadata.get(field) {
             Some(Value::Null) => true,
@@ -201,7 +213,7 @@ pub(super) fn validate(info: &ResourceInfo, object: &Value, errors: &mut Vec<Fie
     };
     for (key, value) in map("labels") {
         label_key("metadata.labels", key, errors);
-        if !value.as_str().is_some_and(is_label_value) {
+        if value.as_str().is_some_and(|v| !is_label_value(v)) {
             errors.push(
                 FieldError::new(FieldErrorKind::Invalid, "metadata.labels", LABEL_VALUE)
                     .with_value(value.clone()),
@@ -210,7 +222,10 @@ pub(super) fn validate(info: &ResourceInfo, object: &Value, errors: &mut Vec<Fie
     }
     let mut size = 0;
     for (key, value) in map("annotations") {
-        label_key("metadata.annotations", &key.to_ascii_lowercase(), errors);
+        // Upper case is allowed in the prefix too.
+        if !is_qualified_name(&key.to_ascii_lowercase()) {
+            errors.push(unqualified("metadata.annotations", key));
+        }
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > limits::ANNOTATIONS_BYTES_MAX {
@@ -320,10 +335,12 @@ fn types(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) {
 
 fn label_key(field: &str, key: &str, errors: &mut Vec<FieldError>) {
     if !is_qualified_name(key) {
-        errors.push(
-            FieldError::new(FieldErrorKind::Invalid, field, QUALIFIED).with_value(key.into()),
-        );
+        errors.push(unqualified(field, key));
     }
+}
+
+fn unqualified(field: &str, key: &str) -> FieldError {
+    FieldError::new(FieldErrorKind::Invalid, field, QUALIFIED).with_value(key.into())
 }
 
 fn validate_finalizer(info: &ResourceInfo, finalizer: &str, errors: &mut Vec<FieldError>) {
@@ -374,7 +391,7 @@ fn owner_references(object: &Value, errors: &mut Vec<FieldError>) {
             }
         }
         if reference.get("controller").and_then(Value::as_bool) == Some(true) {
-            let name = text("name").to_owned();
+            let name = format!("{}/{}", text("kind"), text("name"));
             if let Some(first) = &controller {
                 errors.push(FieldError::new(
                     FieldErrorKind::Invalid,
@@ -406,7 +423,14 @@ fn owner_references(object: &Value, errors: &mut Vec<FieldError>) {
 
 /// Checks what an update may not change. `new` is as the client sent it.
 pub(super) fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+    // A changed creation time is ignored, and so is a deletion time once there is one: clients send
+    // times back in forms of their own.
+    let deleting = object::is_deleting(old);
+    let fields = ["name", "namespace", "uid", "deletionTimestamp"];
+    for field in fields
+        .iter()
+        .filter(|f| !(deleting && **f == "deletionTimestamp"))
+    {
         let value = |v: &Value| object::meta_str(v, field).unwrap_or_default().to_owned();
         let sent = value(new);
         if !sent.is_empty() && sent != value(old) {
@@ -420,7 +444,7 @@ pub(super) fn validate_update(old: &Value, new: &Value, errors: &mut Vec<FieldEr
             );
         }
     }
-    if object::is_deleting(old) {
+    if deleting {
         let had: Vec<&str> = object::finalizers(old).collect();
         let added: Vec<String> = object::finalizers(new)
             .filter(|f| !had.contains(f))

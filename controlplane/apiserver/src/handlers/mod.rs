@@ -7,6 +7,7 @@ mod frames;
 mod kinds;
 mod metadata;
 mod patch;
+mod plain;
 mod read;
 mod scale;
 mod selection;
@@ -148,7 +149,7 @@ where
         .resources
         .find(&path.group, &path.version, &path.resource)
         .ok_or_else(Status::no_such_resource)?;
-    let params = Params::parse(call.scope.query)?;
+    let params = Params::parse_as(options_kind(call.method), call.scope.query)?;
     let verb = verb(call.method, path, &params, resource)?;
     if let Some(subresource) = path.subresource.as_deref()
         && !resource
@@ -208,6 +209,17 @@ where
     Ok(response)
 }
 
+/// The kind of options that the parameters of a method are.
+fn options_kind(method: &Method) -> &'static str {
+    match method.as_str() {
+        "POST" => "CreateOptions",
+        "PUT" => "UpdateOptions",
+        "PATCH" => "PatchOptions",
+        "DELETE" => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
 async fn dispatch(verb: Verb, request: Request<'_>, permit: OwnedSemaphorePermit) -> Answer {
     if request.subresource == Some("scale") {
         return scale::handle(verb == Verb::Get, verb == Verb::Patch, request).await;
@@ -247,7 +259,9 @@ fn verb(
         path.name.is_some(),
         path.subresource.as_deref(),
     ) {
-        ("GET", false, None) | ("GET", true, None) if watching => Ok(Verb::Watch),
+        ("GET", false, None) if watching => Ok(Verb::Watch),
+        // `watch` says nothing about one object, only the legacy path does.
+        ("GET", true, None) if path.watch => Ok(Verb::Watch),
         ("GET" | "HEAD", true, None | Some("status" | "scale")) => Ok(Verb::Get),
         ("GET" | "HEAD", false, None) => Ok(Verb::List),
         ("POST", false, None) if !missing_namespace => Ok(Verb::Create),
@@ -365,7 +379,7 @@ pub(crate) fn store_error(error: StoreError) -> Status {
 /// 504 for a revision that has not happened (apiserver `NewTooLargeResourceVersionError`).
 fn too_large(requested: Revision, current: Revision) -> Status {
     Status::timeout(format!(
-        "Too large resource version: {requested}, current: {current}"
+        "Timeout: Too large resource version: {requested}, current: {current}"
     ))
     .cause(crate::status::Cause::new(
         "ResourceVersionTooLarge",

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::body::{self, Parsed};
 use super::update::{Change, MODIFIED, check_uid, check_version, commit_update};
 use super::write::{
-    Options, Written, admit_create, check_place, check_type, existing, find, try_create, typing,
-    unknown_field,
+    Form, Options, Written, admit_create, check_place, check_type, existing, find, nameless,
+    try_create, typing, unknown_field,
 };
 use super::{Answer, Place, Request, metadata};
 use crate::limits;
@@ -78,13 +78,16 @@ fn object_patch(request: &Request<'_>) -> Result<Parsed, Status> {
 
 /// Answers PATCH.
 pub(super) async fn patch(request: &Request<'_>) -> Answer {
-    let options = request.options()?;
+    let mut options = request.options()?;
     let patch = parse(request)?;
-    if !matches!(patch, Patch::Apply(_)) && request.params.force.is_some() {
-        return Err(Status::bad_request(
-            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for \
-             non-apply patch",
-        ));
+    options.form = match patch {
+        Patch::Apply(_) => Form::Apply,
+        Patch::Json(_) | Patch::Merge(_) | Patch::Strategic(_) => Form::Patch,
+    };
+    if options.form == Form::Patch && request.params.force.is_some() {
+        let why = "may not be specified for non-apply patch";
+        let error = FieldError::new(FieldErrorKind::Forbidden, "force", why);
+        return Err(request.params.invalid(error));
     }
     let written = match patch {
         Patch::Apply(config) => apply_patch(request, config, &options).await?,
@@ -156,7 +159,7 @@ async fn edit(
         let pinned = sent != entry.modified.to_string();
         check_version(place, name, &sent, &entry)?;
         check_type(place, &mut new)?;
-        check_uid(place, name, &new, &old)?;
+        check_place(place, &mut new, Some(name))?;
         let change = Change {
             old: &old,
             new,
@@ -181,16 +184,27 @@ async fn apply_patch(
     let place = &request.place;
     let name = request.name.unwrap_or_default();
     if request.params.field_manager.is_none() {
-        return Err(Status::bad_request(
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required \
-             for apply patch",
-        ));
+        let why = "is required for apply patch";
+        let error = FieldError::new(FieldErrorKind::Required, "fieldManager", why);
+        return Err(request.params.invalid(error));
     }
     let Parsed {
         value: mut config,
         mut faults,
     } = config;
+    for field in ["apiVersion", "kind"] {
+        if config.get(field).is_none_or(|v| v.is_null() || v == "") {
+            return Err(Status::bad_request(format!(
+                "invalid object type: {field} must be given"
+            )));
+        }
+    }
     check_type(place, &mut config)?;
+    // What exists has its name; only a create must say it.
+    let named = !object::name(&config).is_empty();
+    if !named {
+        object::metadata_mut(&mut config).insert("name".into(), name.into());
+    }
     check_place(place, &mut config, Some(name))?;
     let has_managed = config
         .pointer("/metadata/managedFields")
@@ -221,6 +235,7 @@ async fn apply_patch(
                 attempt.update(&entry).await?
             }
             None if !options.subresource.is_empty() => return Err(place.not_found(name)),
+            None if !named => return Err(nameless(name)),
             None => attempt.create(&sent).await?,
         };
         if let Some(written) = written {

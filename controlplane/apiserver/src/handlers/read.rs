@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use ecp_store::{Entry, ListRequest, ListResponse, Revision, StoreError};
 use futures::stream;
-use http::StatusCode;
+use http::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::metadata::list_meta;
@@ -256,6 +256,11 @@ fn list_error(error: StoreError, token: Option<&str>, prefix: &str) -> Status {
 /// Answers LIST.
 pub(super) async fn list(request: &Request<'_>) -> Answer {
     let page = find(request).await?;
+    Ok(listed(request, page))
+}
+
+/// The answer that shows a page.
+pub(super) fn listed(request: &Request<'_>, page: Page) -> Response<ApiBody> {
     let resource = request.place.resource;
     let revision = page.revision.to_string();
     if request.representation == Representation::Object {
@@ -268,10 +273,10 @@ pub(super) async fn list(request: &Request<'_>) -> Answer {
         if request.place.all_clusters {
             let items = wildcard::items(&request.place, &page.entries);
             let body = [head.as_bytes(), &items.join(&b","[..]), b"]}"].concat();
-            return Ok(json_response(StatusCode::OK, body, request.representation));
+            return json_response(StatusCode::OK, body, request.representation);
         }
         let body = encode(resource, head, page.entries, request.params.pretty);
-        return Ok(json_response(StatusCode::OK, body, request.representation));
+        return json_response(StatusCode::OK, body, request.representation);
     }
     let items = wildcard::items(&request.place, &page.entries);
     let meta = ListMeta {
@@ -286,11 +291,11 @@ pub(super) async fn list(request: &Request<'_>) -> Answer {
         &meta,
         request.place.server.now(),
     );
-    Ok(json_response(
+    json_response(
         StatusCode::OK,
         pretty(&request.params, body),
         request.representation,
-    ))
+    )
 }
 
 /// A list's JSON, made chunk by chunk so that a long list is never whole in memory.

@@ -101,6 +101,11 @@ impl Selection {
         self.fields.matches(|field| match field {
             "metadata.name" => parts.name.to_owned(),
             "metadata.namespace" => parts.namespace.unwrap_or_default().to_owned(),
+            // Events are selected by the component that reports them, wherever it is said.
+            "source" => match text_at(&object, "source.component") {
+                source if source.is_empty() => text_at(&object, "reportingComponent"),
+                source => source,
+            },
             field => text_at(&object, field),
         })
     }

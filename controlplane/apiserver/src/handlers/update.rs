@@ -5,11 +5,12 @@ use ecp_schema::{FieldError, FieldErrorKind};
 use ecp_store::{CommitError, Entry, Expect, Op, Revision};
 use serde_json::Value;
 
+use super::body::Parsed;
 use super::write::{
-    Options, Written, admit_definition, check_place, check_type, commit_error, existing, own,
-    settle, shape,
+    Options, Written, admit_create, admit_definition, check_place, check_type, commit_error,
+    existing, find, invalid, own, settle, shape, try_create,
 };
-use super::{Answer, Place, Request, body, kinds, metadata};
+use super::{Answer, Place, Request, body, kinds, metadata, plain};
 use crate::limits;
 use crate::status::Status;
 use crate::storage;
@@ -23,17 +24,16 @@ pub(super) async fn update(request: &Request<'_>) -> Answer {
     check_type(place, &mut parsed.value)?;
     check_place(place, &mut parsed.value, Some(name))?;
     let sent = object::resource_version(&parsed.value).to_owned();
-    if sent.is_empty() && place.resource.is_custom() {
-        let error = FieldError::new(
-            FieldErrorKind::Invalid,
-            "metadata.resourceVersion",
-            "must be specified for an update",
-        )
-        .with_value(0.into());
-        return Err(place.invalid(name, &[error]));
-    }
     for _ in 0..limits::PATCH_TRIES_MAX {
-        let entry = existing(place, name).await?;
+        let Some(entry) = find(place, name).await? else {
+            match create_instead(request, &sent, &parsed, &options).await? {
+                Some(written) => return Ok(request.written(written)),
+                None => continue,
+            }
+        };
+        if sent.is_empty() && plain::demands_version(place.resource) {
+            return Err(place.invalid(name, &[version_missing()]));
+        }
         check_version(place, name, &sent, &entry)?;
         let old = storage::decode(place.resource, &entry);
         check_uid(place, name, &parsed.value, &old)?;
@@ -50,6 +50,36 @@ pub(super) async fn update(request: &Request<'_>) -> Answer {
         }
     }
     Err(place.conflict(name, MODIFIED))
+}
+
+fn version_missing() -> FieldError {
+    FieldError::new(
+        FieldErrorKind::Invalid,
+        "metadata.resourceVersion",
+        "must be specified for an update",
+    )
+    .with_value(0.into())
+}
+
+/// Creates the object of a PUT, where its kind allows that; `None`: it exists meanwhile.
+async fn create_instead(
+    request: &Request<'_>,
+    sent: &str,
+    parsed: &Parsed,
+    options: &Options<'_>,
+) -> Result<Option<Written>, Status> {
+    let place = &request.place;
+    let name = request.name.unwrap_or_default();
+    let main = options.subresource.is_empty();
+    if !main || !matches!(sent, "" | "0") || !plain::creates_on_update(place.resource) {
+        return Err(place.not_found(name));
+    }
+    admit_create(place, name).await?;
+    let object = Parsed {
+        value: parsed.value.clone(),
+        faults: parsed.faults.clone(),
+    };
+    try_create(place, object, options, false).await
 }
 
 pub(super) const MODIFIED: &str = "the object has been modified; please apply your changes to the \
@@ -126,13 +156,13 @@ pub(super) async fn commit_update(
     metadata::validate(resource, &new, &mut errors);
     let warnings = shape(place, &mut new, Some(old), faults, options, &mut errors)?;
     if !errors.is_empty() {
-        return Err(place.invalid(name, &errors));
+        return Err(invalid(place, name, &errors, options));
     }
-    let _naming = admit_definition(place, &mut new).await?;
     metadata::advance_generation(resource, old, &mut new);
     if !applied {
         own(place, Some(old), &mut new, options);
     }
+    let _naming = admit_definition(place, &mut new).await?;
     let value = storage::encode(resource, &new);
     let written = |revision| Written {
         value: value.clone(),

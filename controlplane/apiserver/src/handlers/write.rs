@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ecp_meta::object;
 use ecp_patch::{Manager, Typing, track_update};
-use ecp_schema::FieldError;
+use ecp_schema::{FieldError, FieldErrorKind};
 use ecp_store::{CommitError, Entry, Expect, Op, Revision};
 use http::{Response, StatusCode, header};
 use serde_json::Value;
@@ -24,12 +24,27 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
+/// What a request body is, which decides how its faults are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A whole object.
+    Object,
+    /// A patch document.
+    Patch,
+    /// An applied configuration.
+    Apply,
+}
+
 /// How a write is made.
 #[derive(Debug)]
 pub(super) struct Options<'a> {
+    pub(super) form: Form,
     pub(super) dry_run: bool,
     pub(super) manager: String,
+    /// The part that may change.
     pub(super) subresource: &'a str,
+    /// The subresource that ownership is recorded for.
+    pub(super) owned_as: &'a str,
     pub(super) validation: FieldValidation,
 }
 
@@ -51,16 +66,18 @@ impl<'a> Request<'a> {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                return Err(Status::bad_request(format!(
-                    "fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \
-                     \"Strict\", \"Warn\""
-                )));
+                let known = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
+                return Err(self
+                    .params
+                    .unsupported("fieldValidation", other.into(), known));
             }
         };
         Ok(Options {
+            form: Form::Object,
             dry_run: self.params.dry_run,
             manager: self.manager()?,
             subresource: self.subresource.unwrap_or_default(),
+            owned_as: self.subresource.unwrap_or_default(),
             validation,
         })
     }
@@ -68,12 +85,22 @@ impl<'a> Request<'a> {
     /// The field manager: as given, or from the user agent up to its first slash.
     fn manager(&self) -> Result<String, Status> {
         if let Some(manager) = &self.params.field_manager {
-            let printable = manager.chars().all(|c| !c.is_control());
-            if manager.len() > limits::FIELD_MANAGER_LEN_MAX || !printable {
-                return Err(Status::bad_request(format!(
-                    "fieldManager: Invalid value: must be printable and at most {} bytes",
+            if manager.len() > limits::FIELD_MANAGER_LEN_MAX {
+                let most = format!(
+                    "may not be more than {} bytes",
                     limits::FIELD_MANAGER_LEN_MAX
-                )));
+                );
+                let error = FieldError::new(FieldErrorKind::TooLong, "fieldManager", most);
+                return Err(self.params.invalid(error));
+            }
+            if manager.chars().any(char::is_control) {
+                let error = FieldError::new(
+                    FieldErrorKind::Invalid,
+                    "fieldManager",
+                    "should only contain printable characters",
+                );
+                let error = error.with_value(manager.as_str().into());
+                return Err(self.params.invalid(error));
             }
             return Ok(manager.clone());
         }
@@ -157,6 +184,12 @@ pub(super) fn check_type(place: &Place<'_>, value: &mut Value) -> Result<(), Sta
                     "Object '{field}' is missing in the request body"
                 )));
             }
+            Some(sent) if field == "kind" && place.resource.is_custom() => {
+                let must = format!("must be {wanted}");
+                let error =
+                    FieldError::new(FieldErrorKind::Invalid, "kind", must).with_value(sent.into());
+                return Err(place.invalid(object::name(value), &[error]));
+            }
             Some(sent) => {
                 return Err(Status::bad_request(format!(
                     "the {field} in the data ({sent}) does not match the expected {field} \
@@ -175,7 +208,8 @@ pub(super) fn check_type(place: &Place<'_>, value: &mut Value) -> Result<(), Sta
     }
 }
 
-/// Checks name and namespace against the URL, and fills them in where the object has none.
+/// Checks name and namespace against the URL, and fills them in where the object has none; a whole
+/// object must have its name.
 pub(super) fn check_place(
     place: &Place<'_>,
     value: &mut Value,
@@ -190,10 +224,11 @@ pub(super) fn check_place(
         match (sent, wanted) {
             (Some(sent), Some(wanted)) if sent != wanted => {
                 return Err(Status::bad_request(format!(
-                    "the {field} of the object ({sent}) does not match the {field} on the request \
+                    "the {field} of the object ({sent}) does not match the {field} on the URL \
                      ({wanted})"
                 )));
             }
+            (None, Some(wanted)) if field == "name" => return Err(nameless(wanted)),
             (None, Some(wanted)) => {
                 metadata.insert(field.into(), wanted.into());
             }
@@ -206,6 +241,13 @@ pub(super) fn check_place(
         }
     }
     Ok(())
+}
+
+/// 400: an object does not say its name.
+pub(super) fn nameless(name: &str) -> Status {
+    Status::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
 }
 
 /// Creates an object.
@@ -274,12 +316,14 @@ pub(super) async fn try_create(
     metadata::validate(resource, &value, &mut errors);
     let warnings = shape(place, &mut value, None, faults, options, &mut errors)?;
     if !errors.is_empty() {
-        return Err(place.invalid(&name, &errors));
+        return Err(invalid(place, &name, &errors, options));
     }
-    let _naming = admit_definition(place, &mut value).await?;
     if !applied {
         own(place, None, &mut value, options);
     }
+    // What the server decides belongs to nobody.
+    let _naming = admit_definition(place, &mut value).await?;
+    kinds::complete(resource, &mut value);
     let encoded = storage::encode(resource, &value);
     let key = place.key(&name);
     if options.dry_run {
@@ -366,7 +410,7 @@ pub(super) fn shape(
         unknown.extend(schema.prune(value));
         schema.default(value);
     }
-    let warnings = field_report(unknown, found, options.validation)?;
+    let warnings = field_report(place, unknown, found, options)?;
     if let Some(schema) = &resource.schema {
         errors.extend(schema.validate(value, old));
     }
@@ -381,20 +425,63 @@ pub(super) fn unknown_field(path: &str) -> String {
 
 /// Unknown fields, and what was found before, as the client wants them reported.
 fn field_report(
+    place: &Place<'_>,
     unknown: Vec<String>,
     found: Vec<String>,
-    validation: FieldValidation,
+    options: &Options<'_>,
 ) -> Result<Vec<String>, Status> {
     let unknown = unknown.iter().map(|f| unknown_field(f));
     let report: Vec<String> = found.into_iter().chain(unknown).collect();
-    match validation {
+    match options.validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(report),
         FieldValidation::Strict if report.is_empty() => Ok(report),
-        FieldValidation::Strict => Err(Status::bad_request(format!(
-            "strict decoding error: {}",
-            report.join(", ")
-        ))),
+        FieldValidation::Strict => {
+            let text = format!("strict decoding error: {}", report.join(", "));
+            Err(match options.form {
+                Form::Patch => {
+                    let error = FieldError::new(FieldErrorKind::Invalid, "patch", text);
+                    place.invalid("", &[error])
+                }
+                Form::Object => undecodable(place, &text),
+                Form::Apply => Status::bad_request(text),
+            })
+        }
+    }
+}
+
+/// 400: a body is no object of its kind.
+fn undecodable(place: &Place<'_>, why: &str) -> Status {
+    let gvk = &place.resource.gvk;
+    Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}",
+        kind = gvk.kind,
+        version = gvk.version
+    ))
+}
+
+/// The refusal of an object. Upstream decodes metadata and built-in kinds into typed objects, so
+/// that a wrong JSON type makes a body undecodable: 400. Everything else is 422.
+pub(super) fn invalid(
+    place: &Place<'_>,
+    name: &str,
+    errors: &[FieldError],
+    options: &Options<'_>,
+) -> Status {
+    let typed = |field: &str| match place.resource.rules {
+        Rules::Custom | Rules::Crd => field.starts_with("metadata."),
+        Rules::Plain | Rules::Namespace | Rules::Secret | Rules::ConfigMap => true,
+    };
+    let wrong: Vec<String> = errors
+        .iter()
+        .filter(|_| options.form == Form::Object)
+        .filter(|e| e.kind == FieldErrorKind::TypeInvalid && typed(&e.field))
+        .map(ToString::to_string)
+        .collect();
+    if wrong.is_empty() {
+        place.invalid(name, errors)
+    } else {
+        undecodable(place, &wrong.join(", "))
     }
 }
 
@@ -411,7 +498,7 @@ pub(super) fn own(place: &Place<'_>, old: Option<&Value>, new: &mut Value, optio
     let now = metadata::time(place.server.now());
     let manager = Manager {
         name: &options.manager,
-        subresource: options.subresource,
+        subresource: options.owned_as,
         api_version: &place.resource.api_version(),
         now: &now,
     };
@@ -462,15 +549,8 @@ pub(super) async fn admit_create(place: &Place<'_>, name: &str) -> Result<(), St
     if let Some(crd) = place.resource.crd()
         && crd.terminating
     {
-        return Err(Status::failure(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "MethodNotAllowed",
-            format!(
-                "create not allowed while custom resource definition {} is terminating",
-                crd.name
-            ),
-        )
-        .about(&resource, name));
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&resource, name, why));
     }
     let Some(namespace) = place.namespace else {
         return Ok(());

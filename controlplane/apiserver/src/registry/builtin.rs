@@ -246,3 +246,16 @@ fn columns(rows: &[(&str, &str, &str)]) -> Vec<PrinterColumn> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_kind_has_a_structural_schema() {
+        for resource in table().iter() {
+            let recursive = resource.rules == Rules::Crd;
+            assert_eq!(resource.schema.is_none(), recursive, "{}", resource.plural);
+        }
+    }
+}

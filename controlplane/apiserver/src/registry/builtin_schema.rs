@@ -54,5 +54,37 @@ fn inline(schema: &Value) -> Value {
         };
         out.insert(key.clone(), value);
     }
+    require_keys(&mut out);
     Value::Object(out)
+}
+
+/// Elements of a list are told apart by their keys, so that each must have them: a reference to a
+/// Secret without its name refers to nothing.
+fn require_keys(list: &mut Map<String, Value>) {
+    let Some(keys) = list.get("x-kubernetes-list-map-keys").cloned() else {
+        return;
+    };
+    if let Some(items) = list.get_mut("items").and_then(Value::as_object_mut) {
+        items.insert("required".into(), keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_every_built_in_kind_is_structural() {
+        // The schema of a definition holds schemas, without end.
+        let recursive = "CustomResourceDefinition";
+        let mut checked = 0;
+        for gvk in TYPES.values().filter_map(|ty| ty.gvk.as_ref()) {
+            if gvk.kind.starts_with(recursive) {
+                continue;
+            }
+            assert!(structural(gvk).is_some(), "{gvk}");
+            checked += 1;
+        }
+        assert!(checked > 10, "{checked}");
+    }
 }

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::builtin::ALL_VERBS;
 use super::{PrinterColumn, Resource, ResourceInfo, Rules, ScalePaths};
+use crate::discovery::priority;
 use crate::table::CompiledColumns;
 
 /// Digest of a definition's `spec`.
@@ -116,7 +117,7 @@ fn compile_version(
         storage: GroupResource::new(group, text(names, "plural")),
         storage_api_version: ResourceInfo::storage_version_of(group, storage),
         storage_version: name == storage,
-        deprecation_warning: deprecation(version, group, name, kind),
+        deprecation_warning: deprecation(spec, version, group, kind),
         rules: Rules::Custom,
     })
 }
@@ -142,10 +143,22 @@ fn schema_id(schema: &Value) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).max(1)
 }
 
-fn deprecation(version: &Value, group: &str, name: &str, kind: &str) -> Option<String> {
+/// The warning of a deprecated version, which names the best one that is not.
+fn deprecation(spec: &Value, version: &Value, group: &str, kind: &str) -> Option<String> {
+    let name = text(version, "name");
+    let better = || {
+        array(spec.get("versions"))
+            .iter()
+            .filter(|v| flag(v, "served") && !flag(v, "deprecated"))
+            .map(|v| text(v, "name"))
+            .max_by_key(|v| priority(v))
+            .filter(|best| priority(best) > priority(name))
+            .map(|best| format!("; use {group}/{best} {kind}"))
+            .unwrap_or_default()
+    };
     flag(version, "deprecated").then(|| {
         or(text(version, "deprecationWarning"), || {
-            format!("{group}/{name} {kind} is deprecated")
+            format!("{group}/{name} {kind} is deprecated{}", better())
         })
     })
 }

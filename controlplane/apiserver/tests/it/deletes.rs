@@ -61,7 +61,14 @@ async fn options_come_from_query_or_body() {
         409
     );
     assert_eq!(call(json!({"kind": "Pod"})).await.code, 400);
-    assert_eq!(call(json!({"propagationPolicy": "Odd"})).await.code, 400);
+    let odd = call(json!({"propagationPolicy": "Odd"})).await;
+    assert_eq!((odd.code, odd.reason()), (422, "Invalid"));
+    assert_eq!(odd.body["details"]["kind"], "DeleteOptions");
+    assert_eq!(
+        odd.body["details"]["causes"][0]["reason"],
+        "FieldValueNotSupported"
+    );
+    assert_eq!(call(json!({"dryRun": ["Some"]})).await.code, 422);
     call(json!({"dryRun": ["All"]})).await.expect(200);
     let held = api
         .delete(&format!("{path}?propagationPolicy=Foreground"))

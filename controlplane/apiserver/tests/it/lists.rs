@@ -77,7 +77,9 @@ async fn bad_tokens_and_parameters_are_refused() {
     for (query, code) in [
         ("continue=%00", 400),
         ("continue=e30", 400),
-        ("limit=-1", 400),
+        ("limit=-1", 200),
+        ("limit=x", 400),
+        ("sendInitialEvents=true", 422),
         ("labelSelector=a%20b", 400),
         ("fieldSelector=spec.nope%3D1", 400),
         ("resourceVersionMatch=Exact", 422),

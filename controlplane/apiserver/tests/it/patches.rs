@@ -152,7 +152,7 @@ async fn apply_is_checked() {
             body.to_string(),
         )
         .await;
-    assert_eq!(anonymous.code, 400);
+    assert_eq!((anonymous.code, anonymous.reason()), (422, "Invalid"));
     let mut managed = body.clone();
     managed["metadata"]["managedFields"] = json!([{"manager": "x"}]);
     assert_eq!(api.apply(&path, "m", managed).await.code, 400);
@@ -177,7 +177,13 @@ async fn apply_is_checked() {
         400 | 422 | 500
     ));
     let forced = api.merge(&format!("{path}?force=true"), json!({})).await;
-    assert_eq!(forced.code, 400);
+    assert_eq!((forced.code, forced.reason()), (422, "Invalid"));
+    let typeless = json!({"metadata": {"name": "a"}});
+    assert_eq!(api.apply(&path, "m", typeless).await.code, 400);
+    // Only what exists needs no name.
+    let mut nameless = foo("a", json!({"n": 4}));
+    nameless["metadata"] = json!({});
+    assert_eq!(api.apply(&path, "m", nameless.clone()).await.code, 400);
     let yaml = "apiVersion: ex.test/v1\nkind: Foo\nmetadata: {name: a}\nspec: {n: 4}\n";
     let made = api
         .call(
@@ -189,6 +195,29 @@ async fn apply_is_checked() {
         .await
         .expect(201);
     assert_eq!(made["spec"]["n"], 4);
+    api.apply(&path, "m", nameless).await.expect(200);
+}
+
+#[tokio::test]
+async fn replacing_what_is_missing_adds_it() {
+    let api = with_foos().await;
+    api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let path = format!("{FOOS}/a");
+    let replace = |path: &str| json!([{"op": "replace", "path": path, "value": "red"}]);
+    let v = api.json_patch(&path, replace("/spec/color")).await;
+    assert_eq!(v.expect(200)["spec"]["color"], "red");
+    let nowhere = api.json_patch(&path, replace("/spec/free/deep")).await;
+    assert_eq!((nowhere.code, nowhere.reason()), (422, "Invalid"));
+}
+
+#[tokio::test]
+async fn a_strict_patch_fails_as_a_patch() {
+    let api = with_foos().await;
+    api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
+    let strict = format!("{FOOS}/a?fieldValidation=Strict");
+    let refused = api.merge(&strict, json!({"spec": {"odd": 1}})).await;
+    assert_eq!((refused.code, refused.reason()), (422, "Invalid"));
+    assert_eq!(refused.body["details"]["causes"][0]["field"], "patch");
 }
 
 #[tokio::test]
@@ -326,8 +355,11 @@ async fn unknown_fields_are_not_owned() {
 async fn a_patch_cannot_take_name_or_namespace_away() {
     let api = with_foos().await;
     api.post(FOOS, foo("a", json!({"n": 1}))).await.expect(201);
-    let patch =
-        json!({"metadata": {"namespace": null, "name": null, "uid": null}, "spec": {"n": 2}});
+    let nameless = json!({"metadata": {"name": null}});
+    assert_eq!(api.merge(&format!("{FOOS}/a"), nameless).await.code, 400);
+    let moved = json!({"metadata": {"namespace": "other"}});
+    assert_eq!(api.merge(&format!("{FOOS}/a"), moved).await.code, 400);
+    let patch = json!({"metadata": {"namespace": null, "uid": null}, "spec": {"n": 2}});
     let v = api.merge(&format!("{FOOS}/a"), patch).await.expect(200);
     assert_eq!(
         (&v["metadata"]["name"], &v["metadata"]["namespace"]),

@@ -211,7 +211,7 @@ async fn dry_runs_store_nothing() {
         api.post(&format!("{FOOS}?dryRun=Some"), foo("c", json!({})))
             .await
             .code,
-        400
+        422
     );
 }
 
@@ -348,7 +348,7 @@ async fn secrets_fold_string_data_and_keep_their_type() {
     assert_eq!(answer.code, 422);
     let bad = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "data": {"a": "?hush?"}});
     let answer = api.post(path, bad).await;
-    assert_eq!(answer.code, 422);
+    assert_eq!(answer.code, 400);
     assert!(!answer.body.to_string().contains("hush"));
 }
 
@@ -360,14 +360,19 @@ async fn immutable_metadata_cannot_change() {
     let uid = api
         .merge(&path, json!({"metadata": {"uid": "other"}}))
         .await;
-    assert_eq!(uid.code, 409);
-    let time = api
-        .merge(
-            &path,
-            json!({"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z"}}),
-        )
-        .await;
-    assert_eq!(time.code, 422);
+    assert_eq!((uid.code, uid.reason()), (422, "Invalid"));
+    // Clients send the time of creation back in forms of their own.
+    let time = json!({"metadata": {"creationTimestamp": "2001-01-01T00:00:00+00:00"}});
+    let kept = api.merge(&path, time).await.expect(200);
+    assert_eq!(kept, api.get(&path).await.expect(200));
+    let time = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    assert_eq!(api.merge(&path, time).await.code, 422);
+    let mut other = config_map("a");
+    other["metadata"]["uid"] = "other".into();
+    assert_eq!(api.put(&path, other).await.code, 409);
+    let mut nameless = config_map("a");
+    nameless["metadata"] = json!({});
+    assert_eq!(api.put(&path, nameless).await.code, 400);
     let name = api.put(&path, config_map("b")).await;
     assert_eq!(name.code, 400);
 }
@@ -430,7 +435,11 @@ async fn unknown_fields_of_built_ins_and_metadata_are_reported() {
     );
     let mut body = config_map("b");
     body["data"] = json!({"k": 3});
-    assert_eq!(api.post(MAPS, body).await.code, 422);
+    let wrong = api.post(MAPS, body).await;
+    assert_eq!((wrong.code, wrong.reason()), (400, "BadRequest"));
+    let mut body = config_map("b");
+    body["metadata"]["labels"] = json!({"k": 3});
+    assert_eq!(api.post(MAPS, body).await.code, 400);
     let mut body = config_map("c");
     body["data"] = json!(null);
     body["metadata"]["creationTimestamp"] = json!(null);
