@@ -18,6 +18,7 @@ pub(super) fn prepare(info: &ResourceInfo, object: &mut Value, old: Option<&Valu
     }
     if !matches!(info.rules, Rules::Custom | Rules::Crd) {
         drop_nulls(object);
+        drop_empty(object);
     }
     match info.rules {
         Rules::Secret => prepare_secret(object),
@@ -33,6 +34,29 @@ pub(super) fn complete(info: &ResourceInfo, object: &mut Value) {
     if info.rules == Rules::Namespace {
         object["spec"] = json!({"finalizers": ["kubernetes"]});
         object["status"] = json!({"phase": "Active"});
+    }
+}
+
+/// In typed kinds these collections are absent when empty.
+fn drop_empty(object: &mut Value) {
+    let Some(map) = object.as_object_mut() else {
+        return;
+    };
+    for field in [
+        "data",
+        "binaryData",
+        "secrets",
+        "imagePullSecrets",
+        "subjects",
+    ] {
+        let empty = match map.get(field) {
+            Some(Value::Object(members)) => members.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            _ => false,
+        };
+        if empty {
+            map.remove(field);
+        }
     }
 }
 

@@ -6,6 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::openapi::kinds::{TYPES, Type};
 
+/// Types that have one owner as a whole: upstream's references, which are `+structType=atomic`.
+const ATOMIC: &[&str] = &[
+    ".LocalObjectReference",
+    ".ObjectReference",
+    ".RoleRef",
+    ".Subject",
+];
+
 /// The schema of a built-in kind, for finding unknown fields, checking types and merging.
 pub(super) fn structural(gvk: &GroupVersionKind) -> Option<Structural> {
     let ty = TYPES.values().find(|ty| ty.gvk.as_ref() == Some(gvk))?;
@@ -33,8 +41,12 @@ fn inline(schema: &Value) -> Value {
         .get("allOf")
         .and_then(|all| all.get(0)?.get("$ref")?.as_str()?.rsplit('/').next())
         .or_else(|| map.get("$ref")?.as_str()?.rsplit('/').next());
-    if let Some(ty) = named.and_then(|name| TYPES.get(name)) {
-        return inline(&Type::schema(ty));
+    if let Some((name, ty)) = named.and_then(|name| TYPES.get_key_value(name)) {
+        let mut schema = inline(&Type::schema(ty));
+        if ATOMIC.iter().any(|atomic| name.ends_with(atomic)) {
+            schema["x-kubernetes-map-type"] = "atomic".into();
+        }
+        return schema;
     }
     let mut out = Map::new();
     for (key, value) in map {

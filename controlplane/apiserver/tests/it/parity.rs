@@ -282,6 +282,24 @@ async fn watch_says_nothing_about_one_object() {
 }
 
 #[tokio::test]
+async fn references_have_one_owner_and_empty_collections_vanish() {
+    let api = Api::start().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"},
+        "secrets": [{"name": "x"}], "imagePullSecrets": []});
+    let made = api.post(accounts, account).await.expect(201);
+    assert_eq!(made.get("imagePullSecrets"), None);
+    assert_eq!(
+        made["metadata"]["managedFields"][0]["fieldsV1"],
+        json!({"f:secrets": {".": {}, "k:{\"name\":\"x\"}": {}}})
+    );
+    let mut map = config_map("a");
+    map["data"] = json!({});
+    let made = api.post(MAPS, map).await.expect(201);
+    assert_eq!(made.get("data"), None);
+}
+
+#[tokio::test]
 async fn a_deprecated_version_names_a_better_one() {
     let api = Api::start().await;
     let mut crd = foo_crd(|_| {});
