@@ -16,6 +16,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+/// Every object is many small JSON values, made and dropped on many threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The European Control Plane.
 #[derive(Debug, Parser)]
 #[command(name = "ecp", version, about, propagate_version = true)]

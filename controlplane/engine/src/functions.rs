@@ -100,7 +100,7 @@ fn watch_functions(context: &Arc<Context>, revisions: &Arc<Queue<String>>) -> Su
             queue.add(name.clone());
         }
         if let (Some(runner), Some(known)) = (&context.endpoints, context.informers.get(&gvk)) {
-            runner.set_endpoints(&endpoints(&known.select(is_active)));
+            runner.set_endpoints(&endpoints(&known.select(None, is_active)));
         }
     });
     context.informers.subscribe(&kind, handler)
@@ -257,7 +257,7 @@ impl Revisions {
             .iter()
             .filter_map(|s| s.pointer("/functionRef/name")?.as_str())
             .collect();
-        let active = self.functions.informer().select(is_active);
+        let active = self.functions.informer().select(None, is_active);
         active.iter().find_map(|function| {
             let package = object::label(function, PACKAGE_LABEL)?;
             if !named.contains(&package) || can_compose(function) {

@@ -93,12 +93,19 @@ impl Informer {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// All objects that satisfy a condition, by namespace and name.
-    pub(crate) fn select(&self, want: impl Fn(&Value) -> bool) -> Vec<Arc<Value>> {
+    /// All objects (of one namespace, where given) that satisfy a condition, by namespace and name.
+    pub(crate) fn select(
+        &self,
+        namespace: Option<&str>,
+        want: impl Fn(&Value) -> bool,
+    ) -> Vec<Arc<Value>> {
         let state = self.state.read();
+        let from = (namespace.unwrap_or_default().to_owned(), String::new());
         state
             .objects
-            .values()
+            .range(from..)
+            .take_while(|(key, _)| namespace.is_none_or(|ns| key.0 == ns))
+            .map(|(_, object)| object)
             .filter(|o| want(o))
             .cloned()
             .collect()

@@ -1,6 +1,7 @@
 //! The plain types of [`ecp_xr::function`] to protobuf and back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ecp_xr::function::{
@@ -207,7 +208,7 @@ fn resource_from_pb(resource: pb::Resource) -> Resource {
         pb::Ready::False => Ready::False,
     };
     Resource {
-        object: Value::Object(resource.resource.map(struct_to_map).unwrap_or_default()),
+        object: Value::Object(resource.resource.map(struct_to_map).unwrap_or_default()).into(),
         connection: resource.connection_details.into_iter().collect(),
         ready,
     }
@@ -220,7 +221,7 @@ fn resource_to_pb(resource: Resource) -> pb::Resource {
         Ready::False => pb::Ready::False,
     };
     pb::Resource {
-        resource: Some(value_to_struct(resource.object)),
+        resource: Some(value_to_struct(Arc::unwrap_or_clone(resource.object))),
         connection_details: resource.connection.into_iter().collect(),
         ready: ready.into(),
     }

@@ -6,7 +6,7 @@ use super::*;
 
 fn request() -> Request {
     let resource = Resource {
-        object: json!({"kind": "Volume", "spec": {"size": 10, "ratio": 1.5}}),
+        object: json!({"kind": "Volume", "spec": {"size": 10, "ratio": 1.5}}).into(),
         connection: BTreeMap::from([("k".to_owned(), vec![0, 255])]),
         ready: Ready::Unspecified,
     };
@@ -50,7 +50,7 @@ fn response() -> Response {
             resources: BTreeMap::from([(
                 "a".to_owned(),
                 Resource {
-                    object: json!({"spec": {"n": 3}}),
+                    object: json!({"spec": {"n": 3}}).into(),
                     connection: BTreeMap::new(),
                     ready: Ready::True,
                 },

@@ -2,6 +2,7 @@
 //! (upstream `Compose` steps 5 to 9).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ecp_meta::gvk::GroupVersionKind;
 use ecp_meta::{keys, names, object};
@@ -48,7 +49,7 @@ pub fn observe(xr: &Value, referred: &Value) -> Result<Option<String>, ComposeEr
 /// The observed state functions see.
 pub fn observed_state(xr: &Value, connection: BTreeMap<String, Vec<u8>>, of: &Observed) -> State {
     let composite = Resource {
-        object: xr.clone(),
+        object: Arc::new(xr.clone()),
         connection,
         ready: Ready::Unspecified,
     };
@@ -195,7 +196,7 @@ pub fn render(
         let object = Rendering {
             xr,
             name,
-            observed: observed.get(name).map(|r| &r.object),
+            observed: observed.get(name).map(|r| &*r.object),
         }
         .render(&resource.object, scopes, &mut rendered.events)?;
         let ready = resource.ready == Ready::True;
@@ -417,7 +418,7 @@ pub fn garbage<'a>(
                 owner: text("name").unwrap_or_default().into(),
             });
         }
-        garbage.insert(name.as_str(), &resource.object);
+        garbage.insert(name.as_str(), &*resource.object);
     }
     Ok(garbage)
 }

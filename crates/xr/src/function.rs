@@ -2,6 +2,7 @@
 //! objects as JSON. `ecp-fnproto` turns them into protobuf and back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -61,8 +62,8 @@ pub struct State {
 /// One resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
-    /// The object.
-    pub object: Value,
+    /// The object; shared, since the same one is seen by many calls.
+    pub object: Arc<Value>,
     /// Connection details.
     pub connection: BTreeMap<String, Vec<u8>>,
     /// Whether it is ready; only meaningful in desired state.
@@ -71,9 +72,9 @@ pub struct Resource {
 
 impl Resource {
     /// A resource that is an object and nothing else.
-    pub fn of(object: Value) -> Self {
+    pub fn of(object: impl Into<Arc<Value>>) -> Self {
         Self {
-            object,
+            object: object.into(),
             ..Self::default()
         }
     }

@@ -2,6 +2,7 @@
 //! and feeds back the result (upstream `FunctionComposer.Compose` and `FetchingFunctionRunner`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -99,7 +100,7 @@ impl Wanted {
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     /// Objects, sorted by namespace and name; none where nothing matches.
-    pub resources: BTreeMap<ResourceSelector, Result<Vec<Value>, String>>,
+    pub resources: BTreeMap<ResourceSelector, Result<Vec<Arc<Value>>, String>>,
     /// Schemas; `None` for unknown kinds.
     pub schemas: BTreeMap<(String, String), Result<Option<Value>, String>>,
     /// Data of Secrets.
@@ -432,7 +433,7 @@ fn lookup<K: Ord, V: Clone>(map: &BTreeMap<K, Result<V, String>>, key: &K) -> Re
         .unwrap_or_else(|| Err("it was not fetched".into()))
 }
 
-fn resources(objects: Vec<Value>) -> Vec<Resource> {
+fn resources(objects: Vec<Arc<Value>>) -> Vec<Resource> {
     objects.into_iter().map(Resource::of).collect()
 }
 

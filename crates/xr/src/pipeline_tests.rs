@@ -43,7 +43,7 @@ fn fetched(wanted: &Wanted) -> Fetched {
         resources: wanted
             .resources
             .iter()
-            .map(|s| (s.clone(), Ok(vec![json!({"kind": s.kind})])))
+            .map(|s| (s.clone(), Ok(vec![json!({"kind": s.kind}).into()])))
             .collect(),
         schemas: wanted
             .schemas

@@ -68,6 +68,11 @@ impl Conditions {
         self.set("Ready", false, "Deleting", "");
     }
 
+    /// The object is going away, which something holds up.
+    pub fn deleting_behind(&mut self, what: &str) {
+        self.set("Ready", false, "Deleting", what);
+    }
+
     /// Whether the engine keeps up with the object's events; `open_because` names who causes too
     /// many.
     pub fn responsive(&mut self, open_because: Option<&str>) {

@@ -1,6 +1,7 @@
 //! One run of the function.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ecp_xr::function::{FunctionResult, Ready, Request, Resource, Response, Severity, Target};
 use ecp_xrds::{State, Status};
@@ -42,7 +43,7 @@ pub fn compose(request: Request, now: Timestamp) -> Response {
         .observed
         .resources
         .iter()
-        .map(|(key, resource)| (key.as_str(), &resource.object))
+        .map(|(key, resource)| (key.as_str(), &*resource.object))
         .collect();
     let previous = status::read(xr.object);
     let digest = ecp_xrds::intent_digest(xr.object);
@@ -112,7 +113,7 @@ fn want(
             Ready::False
         };
         let resource = Resource {
-            object: managed.object(&place),
+            object: managed.object(&place).into(),
             connection: BTreeMap::new(),
             ready,
         };
@@ -161,7 +162,7 @@ fn keep(response: &mut Response, xr: &Xr<'_>, observed: &Observed<'_>) {
         let before = managed::as_before(object, kinds::managed_kinds(), xr.managed_namespace());
         if let Some(before) = before {
             let resource = Resource {
-                object: before,
+                object: before.into(),
                 connection: BTreeMap::new(),
                 ready: Ready::False,
             };
@@ -216,13 +217,14 @@ fn write_status(response: &mut Response, xr: &Xr<'_>, status: &Status, facts: Ma
         fields.extend(own);
     }
     let composite = response.desired.composite.get_or_insert_default();
-    if !composite.object.is_object() {
-        composite.object = json!({});
+    let object = Arc::make_mut(&mut composite.object);
+    if !object.is_object() {
+        *object = json!({});
     }
     for field in ["apiVersion", "kind"] {
-        composite.object[field] = xr.object.get(field).cloned().unwrap_or_default();
+        object[field] = xr.object.get(field).cloned().unwrap_or_default();
     }
-    ecp_meta::object::entry_map(&mut composite.object, "status").extend(fields);
+    ecp_meta::object::entry_map(object, "status").extend(fields);
     composite.ready = match status.state {
         Some(State::Active) => Ready::True,
         _ => Ready::False,

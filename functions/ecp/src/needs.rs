@@ -47,7 +47,7 @@ impl<'a> Needs<'a> {
             // A caller that cannot look by namespace might answer with another's.
             Some(found) => found
                 .iter()
-                .map(|r| &r.object)
+                .map(|r| &*r.object)
                 .find(|o| {
                     object::name(o) == name
                         && namespace.is_none_or(|n| object::namespace(o) == Some(n))
@@ -68,7 +68,7 @@ impl<'a> Needs<'a> {
         let found = self.have.get(key).map(|found| {
             found
                 .iter()
-                .map(|r| &r.object)
+                .map(|r| &*r.object)
                 .filter(|o| matches(o))
                 .collect()
         });

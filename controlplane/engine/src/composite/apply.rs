@@ -102,7 +102,7 @@ impl Reconcile<'_> {
         let this = &*self;
         let mut attempts = Vec::with_capacity(rendered.composed.len());
         for (name, composed) in &rendered.composed {
-            let live = observed.get(name).map(|r| &r.object);
+            let live = observed.get(name).map(|r| &*r.object);
             let attempt = this.apply_one(name, composed, live, &manager);
             attempts.push(attempt.map(move |attempt| (name, attempt)).boxed());
         }

@@ -51,7 +51,7 @@ impl Reconcile<'_> {
                     ))
                 })?;
             let resource = Resource {
-                object: Value::clone(&found),
+                object: found.clone(),
                 connection,
                 ..Resource::default()
             };
@@ -128,7 +128,7 @@ impl Reconcile<'_> {
         fetched
     }
 
-    async fn required(&self, selector: &ResourceSelector) -> Result<Vec<Value>, String> {
+    async fn required(&self, selector: &ResourceSelector) -> Result<Vec<Arc<Value>>, String> {
         let gvk = GroupVersionKind::from_api_version(&selector.api_version, &selector.kind);
         let doing = match &selector.matching {
             Match::Name(_) => "cannot get required resource by name",
@@ -147,13 +147,12 @@ impl Reconcile<'_> {
                 found.into_iter().collect()
             }
             // By namespace and name, as the cache is sorted.
-            Match::Labels(labels) => cache.select(|object| {
-                let here = !kind.namespaced
-                    || namespace.is_none_or(|ns| object::namespace(object) == Some(ns));
-                here && has_labels(object, labels)
-            }),
+            Match::Labels(labels) => {
+                let namespace = namespace.filter(|_| kind.namespaced);
+                cache.select(namespace, |object| has_labels(object, labels))
+            }
         };
-        Ok(found.iter().map(|o| Value::clone(o)).collect())
+        Ok(found)
     }
 
     /// Whether the kinds of desired resources are namespaced, where that matters.

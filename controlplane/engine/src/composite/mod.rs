@@ -188,7 +188,7 @@ impl Controller {
         }
         let composition = object::label(object, ecp_meta::keys::COMPOSITION_NAME)
             .unwrap_or_else(|| object::name(object));
-        let waiting = self.xrs.select(|xr| {
+        let waiting = self.xrs.select(None, |xr| {
             let machinery = Machinery::of(xr, self.xrd.scope);
             let used = machinery
                 .composition()

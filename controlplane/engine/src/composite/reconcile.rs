@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ecp_meta::{keys, object};
+use ecp_meta::{condition, keys, object};
 use ecp_xr::compose::{self, Observed};
 use ecp_xr::composition::Composition;
-use ecp_xr::event::{Event, TargetedEvent, reason};
+use ecp_xr::event::{Event, EventKind, TargetedEvent, reason};
 use ecp_xr::machinery::{Machinery, ResourceRef};
 use ecp_xr::pipeline::{Effect, Outcome, Pipeline, PipelineError};
 use ecp_xr::prepare::{self, Catalogue};
@@ -94,6 +94,15 @@ impl From<PipelineError> for Trouble {
     }
 }
 
+/// When normal events of functions are told.
+#[derive(Clone, Copy, Debug)]
+enum Telling {
+    Now,
+    /// Unless the XR is ready in the next seconds: steps on the way that nobody could read in time
+    /// would outnumber all other writes.
+    IfItLasts,
+}
+
 impl<'a> Reconcile<'a> {
     /// `fight` names who wakes the XR too often, if somebody does.
     pub(super) fn new(
@@ -138,7 +147,7 @@ impl<'a> Reconcile<'a> {
                     partial.as_deref(),
                     invalid,
                 );
-                self.tell(&events).await;
+                self.tell(&events, Telling::Now).await;
                 self.write_conditions().await?;
                 Err(Failure::Error(message))
             }
@@ -205,9 +214,34 @@ impl<'a> Reconcile<'a> {
                 }
             }
         }
+        self.tell_what_is_left().await;
         self.conditions.synced();
         self.write_conditions().await?;
         Ok(Next::Wait)
+    }
+
+    /// Something keeps the deleted XR, such as a foreground deletion: says which composed resource
+    /// does not go, and why. Each change of one wakes the XR again.
+    async fn tell_what_is_left(&mut self) {
+        let Ok(left) = self.observe().await else {
+            return;
+        };
+        let failing = left.values().find_map(|resource| {
+            let synced = condition::find(&resource.object, "Synced")?;
+            let words = synced.get("message")?.as_str().filter(|m| !m.is_empty())?;
+            let is_deleting = object::is_deleting(&resource.object);
+            (is_deleting && synced["status"] == "False").then(|| {
+                let kind = object::gvk(&resource.object).kind;
+                format!(
+                    "cannot delete {kind} {}: {words}",
+                    object::name(&resource.object)
+                )
+            })
+        });
+        if let Some(failing) = failing {
+            self.record(&Event::warning(reason::DELETE, failing.as_str()));
+            self.conditions.deleting_behind(&failing);
+        }
     }
 
     /// Finalizer, Composition, revision and label, in one write if anything changes.
@@ -276,10 +310,11 @@ impl<'a> Reconcile<'a> {
         self.apply_status(&report.apply).await?;
         let mut events = report.events;
         events.append(&mut refused);
-        self.tell(&events).await;
         if report.ready {
             self.controller.recorder.withdraw(object::uid(&self.xr));
+            self.tell(&events, Telling::Now).await;
         } else {
+            self.tell(&events, Telling::IfItLasts).await;
             for event in &report.not_yet {
                 self.controller.recorder.record_later(&self.xr, event);
             }
@@ -364,16 +399,23 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Tells events to the XR, and to its claim what is meant for it.
-    async fn tell(&self, events: &[TargetedEvent]) {
+    async fn tell(&self, events: &[TargetedEvent], normal: Telling) {
+        let recorder = &self.controller.recorder;
+        let tell = |about: &Value, event: &Event| match (event.kind, normal) {
+            (EventKind::Normal, Telling::IfItLasts) => recorder.record_later(about, event),
+            (EventKind::Normal, Telling::Now) | (EventKind::Warning, _) => {
+                recorder.record(about, event);
+            }
+        };
         for event in events {
-            self.record(&event.composite);
+            tell(&self.xr, &event.composite);
         }
         if events.iter().all(|e| e.claim.is_none()) {
             return;
         }
         if let Some(claim) = self.claim().await {
             for event in events.iter().filter_map(|e| e.claim.as_ref()) {
-                self.controller.recorder.record(&claim, event);
+                tell(&claim, event);
             }
         }
     }
@@ -434,7 +476,7 @@ impl<'a> Reconcile<'a> {
 /// What functions see, in short: it differs whenever an object differs.
 fn identity(xr: &Value, observed: &Observed) -> String {
     let mut text = String::new();
-    for object in std::iter::once(xr).chain(observed.values().map(|r| &r.object)) {
+    for object in std::iter::once(xr).chain(observed.values().map(|r| &*r.object)) {
         text.push_str(object::uid(object));
         text.push('@');
         text.push_str(object::resource_version(object));
