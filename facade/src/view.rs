@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use ecp_meta::object;
+use ecp_meta::{condition, object};
 use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Scope};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -337,7 +337,10 @@ fn on_top(entry: &Entry) -> Option<Condition<'_>> {
     if let Some(deleted) = object::meta_str(entry.object(), "deletionTimestamp") {
         return match newest {
             Some("deleting") => None,
-            _ => at("deleting", not_before(deleted, newest_at(entry))),
+            _ => at("deleting", not_before(deleted, newest_at(entry))).map(|top| Condition {
+                message: held_up_by(entry),
+                ..top
+            }),
         };
     }
     if entry.seen() && newest.is_some() {
@@ -354,6 +357,15 @@ fn on_top(entry: &Entry) -> Option<Condition<'_>> {
         Some("error") if !was_active => at("creating", changed_at(entry)),
         Some(_) => at("updating", changed_at(entry)),
     }
+}
+
+/// Why a deletion does not get on: functions do not run any more, so the engine says it.
+fn held_up_by(entry: &Entry) -> Option<&str> {
+    let ready = condition::find(entry.object(), "Ready")?;
+    let text = |field: &str| ready.get(field).and_then(Value::as_str);
+    (text("reason") == Some("Deleting"))
+        .then(|| text("message"))?
+        .filter(|message| !message.is_empty())
 }
 
 struct Conditions<'a> {

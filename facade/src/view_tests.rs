@@ -186,6 +186,18 @@ fn a_deleted_resource_is_deleting_until_it_is_gone() {
 }
 
 #[test]
+fn a_deletion_that_is_held_up_says_why() {
+    let mut object = disk(active(), false);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-02T04:00:00Z");
+    object["status"]["conditions"] = json!([{
+        "type": "Ready", "status": "False", "reason": "Deleting", "message": "the volume is locked",
+    }]);
+    let newest = &show(object)["status"]["conditions"][0];
+    assert_eq!(newest["state"], "deleting");
+    assert_eq!(newest["message"], "the volume is locked");
+}
+
+#[test]
 fn at_most_32_conditions_are_shown() {
     let mut status = active();
     let entry = json!({"state": "active", "lastTransitionAt": "2026-01-02T03:04:07Z"});

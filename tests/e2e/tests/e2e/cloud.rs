@@ -98,6 +98,39 @@ async fn a_failing_cloud_is_quoted_and_heals() {
 }
 
 #[tokio::test]
+async fn a_refused_deletion_is_quoted_and_ends_when_the_cloud_lets_it() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    let disk = volume("prod", "disk-1");
+    ecp.put(&disk, volume_spec(10)).await;
+    ecp.until_active(&disk).await;
+    let words = "the volume is locked";
+    cloud(
+        &ecp,
+        json!({ "failure": { "operations": ["delete"], "message": words } }),
+    )
+    .await;
+    assert_eq!(ecp.delete(&disk).await.status, 202);
+    let told = |a: &Answer| {
+        let newest = &a.body["status"]["conditions"][0];
+        newest["state"] == "deleting" && newest["message"].to_string().contains(words)
+    };
+    ecp.until(&disk, "quoting the cloud", told).await;
+    let xr = xr(&ecp, "disk-1").await;
+    let conditions = xr["status"]["conditions"].to_string();
+    assert!(conditions.contains(words), "{conditions}");
+    ecp.until_event("DeleteCompositeResource").await;
+
+    cloud(&ecp, json!({ "failure": null })).await;
+    ecp.until_gone(&disk).await;
+    assert!(
+        ecp.items("dummy.m.secapi.cloud/v1alpha1", "volumes")
+            .await
+            .is_empty()
+    );
+}
+
+#[tokio::test]
 async fn drift_is_repaired_and_never_counts_as_a_change_of_the_user() {
     let ecp = Ecp::start(&["--ephemeral"]).await;
     prod(&ecp).await;
