@@ -13,6 +13,7 @@ use ecp_fnproto::InProcess;
 use ecp_meta::gvk::GroupVersionKind;
 use ecp_store::Store;
 use futures::StreamExt as _;
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -96,20 +97,28 @@ impl Parts {
     pub(crate) fn controllers(&mut self, server: &Arc<ApiServer>, cloud: Option<PathBuf>) {
         let runner = InProcess::default().with("function-ecp", function_ecp::plain());
         let engine = ecp_engine::Config::new(in_process(server, "engine"), Arc::new(runner));
+        // One set for both providers: their series differ by kind.
+        let metrics = ecp_provider::Metrics::default();
+        let mut registry = Registry::default();
+        engine.metrics.register(&mut registry);
+        metrics.register(&mut registry);
+        server.metrics().serve_too(registry);
         let stop = self.stop.clone();
         self.spawn("the engine", async move {
             Ok(ecp_engine::run(engine, stop).await?)
         });
 
         let (client, stop) = (in_process(server, "provider-ecp"), self.stop.clone());
-        self.spawn(
-            "provider-ecp",
-            provider_ecp::run(client, Default::default(), stop),
-        );
+        let options = provider_ecp::Options {
+            metrics: metrics.clone(),
+            ..Default::default()
+        };
+        self.spawn("provider-ecp", provider_ecp::run(client, options, stop));
 
         let (client, stop) = (in_process(server, "provider-dummy"), self.stop.clone());
         let options = provider_dummy::Options {
             data_dir: cloud,
+            metrics,
             ..Default::default()
         };
         self.spawn("provider-dummy", provider_dummy::run(client, options, stop));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ecp_store::ListRequest;
 use http::{HeaderValue, Response, StatusCode, header};
 use parking_lot::Mutex;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -76,6 +76,8 @@ impl EncodeLabelValue for Text {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    /// Of other parts in the same process.
+    others: Mutex<Vec<Registry>>,
     requests: Family<Outcome, Counter>,
     latencies: Family<Operation, Histogram, fn() -> Histogram>,
     watches: Gauge,
@@ -118,6 +120,7 @@ impl Metrics {
         );
         Self {
             registry,
+            others: Mutex::default(),
             requests,
             latencies,
             watches,
@@ -125,6 +128,22 @@ impl Metrics {
             objects,
             known_resources: Mutex::default(),
         }
+    }
+
+    /// Serves the metrics of another part of the process beside the server's own. Their names must
+    /// not clash.
+    pub fn serve_too(&self, registry: Registry) {
+        self.others.lock().push(registry);
+    }
+
+    fn to_text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry)?;
+        for registry in &*self.others.lock() {
+            encode_registry(&mut text, registry)?;
+        }
+        encode_eof(&mut text)?;
+        Ok(text)
     }
 
     /// What a request is about. `served` says whether the resource exists: names that clients make
@@ -196,10 +215,9 @@ pub(crate) async fn handle(server: &ApiServer) -> Response<ApiBody> {
     if let Err(error) = count_objects(server).await {
         tracing::warn!(%error, "stored objects cannot be counted");
     }
-    let mut text = String::new();
-    if encode(&mut text, &metrics.registry).is_err() {
+    let Ok(text) = metrics.to_text() else {
         return Status::internal("metrics cannot be written").into_response();
-    }
+    };
     let mut response = Response::new(ApiBody::from(text));
     response
         .headers_mut()
@@ -258,9 +276,20 @@ mod tests {
     }
 
     fn text(metrics: &Metrics) -> String {
-        let mut text = String::new();
-        encode(&mut text, &metrics.registry).unwrap();
-        text
+        metrics.to_text().unwrap()
+    }
+
+    #[test]
+    fn metrics_of_other_parts_are_served_too() {
+        let (metrics, mut other) = (Metrics::new(), Registry::default());
+        other.register("other_things", "Things", Gauge::<i64>::default());
+        metrics.serve_too(other);
+        let text = text(&metrics);
+        assert!(
+            text.contains("\nother_things 0\n") && text.contains("ecp_store_revision"),
+            "{text}"
+        );
+        assert_eq!(text.matches("# EOF").count(), 1);
     }
 
     #[test]

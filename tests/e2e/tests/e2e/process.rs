@@ -171,3 +171,27 @@ async fn a_full_disk_ends_the_process_and_loses_nothing() {
             .is_ok()
     );
 }
+
+#[tokio::test]
+async fn every_part_is_measured_and_says_that_it_is_healthy() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    let metrics = ecp.kubectl(&["get", "--raw", "/metrics"]);
+    if let Some(metrics) = metrics.map(crate::harness::Output::done) {
+        for name in [
+            "apiserver_request_total",
+            "crossplane_managed_resource_exists",
+            "ecp_store_revision",
+        ] {
+            assert!(metrics.contains(name), "{name}: {metrics}");
+        }
+    }
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for path in ["healthz", "livez", "readyz", "metrics"] {
+        let answer = http
+            .get(format!("{}/{path}", ecp.rest))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+    }
+}
