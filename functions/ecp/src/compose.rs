@@ -143,11 +143,12 @@ fn phase(plan: &Plan, verdicts: &[Verdict]) -> Phase {
         Verdict::Working(m) => Some(m),
         Verdict::Settled | Verdict::Failing(_) | Verdict::Refused(_) => None,
     });
-    match (refused, &plan.waiting, failing.or(working)) {
+    match (refused, &plan.waiting, failing, working) {
         (Some(words), ..) => Phase::Refused(words),
-        (None, Some(wait), _) => Phase::Waiting(cut(&wait.0)),
-        (None, None, Some(working)) => Phase::Working(working),
-        (None, None, None) => Phase::Settled,
+        (None, Some(wait), ..) => Phase::Waiting(cut(&wait.0)),
+        (None, None, Some(words), _) => Phase::Failing(words),
+        (None, None, None, Some(working)) => Phase::Working(working),
+        (None, None, None, None) => Phase::Settled,
     }
 }
 
@@ -178,18 +179,20 @@ fn tell(response: &mut Response, previous: &Status, next: &Status, phase: &Phase
         && state != State::Error
     {
         let reason = format!("{state:?}");
-        result(
-            response,
-            Severity::Normal,
-            &reason,
-            format!("is now {state}"),
-        );
+        // An Event that says what another one said is not written again, and a second update
+        // would seem never to end.
+        let message = match next.intent.as_ref().map(|i| i.revision) {
+            Some(revision @ 2..) => format!("is now {state} (version {revision})"),
+            _ => format!("is now {state}"),
+        };
+        result(response, Severity::Normal, &reason, message);
     }
     if previous.message == next.message {
         return;
     }
     match phase {
         Phase::Refused(words) => result(response, Severity::Warning, "Refused", words.clone()),
+        Phase::Failing(words) => result(response, Severity::Warning, "Failing", words.clone()),
         Phase::Waiting(m) | Phase::Working(m) => {
             result(response, Severity::Normal, "Waiting", m.clone());
         }

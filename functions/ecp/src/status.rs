@@ -25,8 +25,10 @@ use crate::numbers::whole;
 pub enum Phase {
     /// Something it depends on is not there; it says what.
     Waiting(String),
-    /// The cloud is working on it, or failing for now; it says at what.
+    /// The cloud is working on it; it says at what.
     Working(String),
+    /// The cloud did not do it, and is asked again; in its words.
+    Failing(String),
     /// The cloud refuses; in its words.
     Refused(String),
     /// All is as the user wants it.
@@ -39,7 +41,7 @@ impl Phase {
     /// What the user should read, if anything.
     pub fn message(&self) -> Option<&str> {
         match self {
-            Self::Waiting(m) | Self::Working(m) | Self::Refused(m) => Some(m),
+            Self::Waiting(m) | Self::Working(m) | Self::Failing(m) | Self::Refused(m) => Some(m),
             Self::Settled | Self::Deleting => None,
         }
     }
@@ -85,7 +87,7 @@ pub fn advance(previous: &Status, digest: &str, phase: &Phase, now: Timestamp) -
     }
     match phase {
         Phase::Waiting(_) => {}
-        Phase::Working(_) => history.begin(),
+        Phase::Working(_) | Phase::Failing(_) => history.begin(),
         Phase::Refused(words) => {
             history.begin();
             history.push(State::Error);
