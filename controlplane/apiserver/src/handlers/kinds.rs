@@ -76,7 +76,9 @@ fn prepare_secret(secret: &mut Value) {
     let Some(map) = secret.as_object_mut() else {
         return;
     };
-    if let Some(Value::Object(plain)) = map.remove("stringData") {
+    if let Some(Value::Object(plain)) = map.remove("stringData")
+        && !plain.is_empty()
+    {
         let data = map
             .entry("data")
             .and_modify(|d| {

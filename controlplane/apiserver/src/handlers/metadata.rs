@@ -157,15 +157,14 @@ pub(super) fn advance_generation(info: &ResourceInfo, old: &Value, new: &mut Val
         matches!(key, "metadata" | "apiVersion" | "kind")
             || (key == "status" && info.status_subresource)
     };
-    let intent = |v: &Value| -> Vec<(String, Value)> {
-        v.as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(k, _)| !ignored(k))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect()
-    };
-    if intent(old) != intent(new) {
+    fn intent<'a>(
+        object: &'a Value,
+        ignored: &'a impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        let members = object.as_object().into_iter().flatten();
+        members.filter(|(k, _)| !ignored(k))
+    }
+    if !intent(old, &ignored).eq(intent(new, &ignored)) {
         let generation = object::generation(old).saturating_add(1);
         object::metadata_mut(new).insert("generation".into(), generation.into());
     }

@@ -180,15 +180,11 @@ pub(super) fn secret_type(secret: &Value, errors: &mut Vec<FieldError>) {
                 }
             }
         }
-        "kubernetes.io/basic-auth" => {
-            if data("username").is_none() && data("password").is_none() {
-                require(&["username", "password"]);
-            }
+        "kubernetes.io/basic-auth" if data("username").is_none() && data("password").is_none() => {
+            require(&["username", "password"]);
         }
-        "kubernetes.io/ssh-auth" => {
-            if data("ssh-privatekey").is_none_or(|v| v == "") {
-                require(&["ssh-privatekey"]);
-            }
+        "kubernetes.io/ssh-auth" if data("ssh-privatekey").is_none_or(|v| v == "") => {
+            require(&["ssh-privatekey"]);
         }
         "kubernetes.io/dockerconfigjson" => json_data(data, ".dockerconfigjson", errors),
         "kubernetes.io/dockercfg" => json_data(data, ".dockercfg", errors),
