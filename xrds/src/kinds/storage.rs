@@ -63,7 +63,7 @@ pub(crate) const BLOCK_STORAGE: KindInfo = KindInfo {
     status: Some(ecp_schema::from_type::<BlockStorageStatus>),
     columns: &[
         Column {
-            name: "Size",
+            name: "Size-GB",
             kind: "integer",
             path: ".spec.sizeGB",
             description: "Size in GB.",
@@ -102,7 +102,7 @@ pub(crate) const IMAGE: KindInfo = KindInfo {
             priority: 0,
         },
         Column {
-            name: "Size",
+            name: "Size-MB",
             kind: "integer",
             path: ".status.sizeMB",
             description: "Size in MB.",
