@@ -250,7 +250,11 @@ impl Contents {
             Change::Applied(crd) => {
                 let name = crd.metadata.name.clone().unwrap_or_default();
                 if let Some(resource) = self.add_kind(&crd) {
-                    info!(kind = resource.kind, group = resource.group, "counts");
+                    info!(
+                        kind = resource.kind,
+                        group = resource.group,
+                        "counts the resources of workspaces"
+                    );
                     let api: Api<DynamicObject> = Api::all_with(client.clone(), resource.as_ref());
                     let (contents, crd) = (self.clone(), name.clone());
                     let task = tasks.lock().spawn(async move {
