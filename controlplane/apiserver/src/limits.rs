@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// Longest request body (kube-apiserver's `MaxRequestBodyBytes`).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Longest body that is read though the request is refused already.
+pub const DISCARD_BYTES_MAX: usize = 64 * 1024;
+/// How long that may take.
+pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a request other than a watch may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Items on a page when the client asks for more or sets no limit: no limit, as upstream.

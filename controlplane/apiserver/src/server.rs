@@ -273,7 +273,10 @@ impl ApiServer {
         let served = target.is_served(&resources);
         let operation = self.metrics.operation(asked.verb, &asked.scope, served);
         let mut response = match auth::admit(authorizer, &asked) {
-            Err(refusal) => *refusal,
+            Err(refusal) => {
+                handlers::discard(&parts.headers, body).await;
+                *refusal
+            }
             Ok(()) => {
                 let scope = Scope {
                     server: &self,

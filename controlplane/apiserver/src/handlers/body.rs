@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{BODY_BYTES_MAX, DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
 use crate::protobuf::{self, ProtobufError};
 use crate::status::Status;
 
@@ -36,6 +36,25 @@ where
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(Status::bad_request("the request body could not be read")),
     }
+}
+
+/// Reads a short body that nobody wants: HTTP/1.1 has to close the connection of a request that was
+/// answered before its body was read, and then the client's next request fails.
+pub(crate) async fn discard<B>(headers: &HeaderMap, body: B)
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_none_or(|n| n == 0 || n > DISCARD_BYTES_MAX) {
+        return;
+    }
+    let read = Limited::new(body, DISCARD_BYTES_MAX).collect();
+    // What does not come in time is not worth waiting for.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, read).await;
 }
 
 /// The media type of a body, without parameters; JSON where none is given.

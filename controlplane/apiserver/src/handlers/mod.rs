@@ -29,6 +29,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 pub use delete::{DeleteOptions, Deleted, Propagation};
 
+pub(crate) use body::discard;
 pub(crate) use delete::{CRD_CLEANUP, delete_object};
 pub(crate) use frames::Frames;
 pub(crate) use metadata::time;
@@ -137,12 +138,16 @@ where
     }
 }
 
-async fn answer<B>(call: &Call<'_>, body: B) -> Answer
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+/// What is known of a request before its body is read.
+struct Prepared<'a> {
+    resource: &'a Resource,
+    params: Params,
+    verb: Verb,
+    representation: Representation,
+    permit: OwnedSemaphorePermit,
+}
+
+fn prepare<'a>(call: &'a Call<'_>) -> Result<Prepared<'a>, Status> {
     let path = &call.path;
     let resource = call
         .scope
@@ -169,6 +174,35 @@ where
     let permit = Arc::clone(bound)
         .try_acquire_owned()
         .map_err(|_| Status::too_many_requests())?;
+    Ok(Prepared {
+        resource,
+        params,
+        verb,
+        representation,
+        permit,
+    })
+}
+
+async fn answer<B>(call: &Call<'_>, body: B) -> Answer
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let path = &call.path;
+    let Prepared {
+        resource,
+        params,
+        verb,
+        representation,
+        permit,
+    } = match prepare(call) {
+        Ok(prepared) => prepared,
+        Err(status) => {
+            discard(call.scope.headers, body).await;
+            return Err(status);
+        }
+    };
     let timeout = timeout(call.scope.server, call.scope.query);
     let work = async {
         let request = Request {

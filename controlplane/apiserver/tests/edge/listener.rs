@@ -9,8 +9,8 @@ use ecp_apiserver::auth::Authenticator;
 use ecp_apiserver::pki::Pki;
 use ecp_apiserver::serve::{self, ServeError, Transport};
 use http::{Request, Response, StatusCode, Version};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -304,5 +304,44 @@ async fn an_open_server_takes_everyone_for_the_administrator_and_only_on_loopbac
         )
         .await;
         assert!(matches!(refused, Err(ServeError::NotLoopback(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_cost_the_connection() {
+    let front = Front::start().await;
+    let connector: tokio_rustls::TlsConnector =
+        Arc::new(client_config(&front.pki, true, "http/1.1")).into();
+    let stream = TcpStream::connect(front.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    // The body follows in packets of its own.
+    let late = async |object: String| {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from(object)))
+    };
+    let late = |object| Box::pin(late(object));
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for (path, code) in [
+        (maps.to_owned(), 405),
+        (format!("{maps}/a?dryRun=Odd"), 422),
+        ("/apis/no.such/v1/things/a".to_owned(), 404),
+        (format!("{maps}/a"), 404),
+    ] {
+        let object = json!({"metadata": {"name": "a"}}).to_string();
+        let request = Request::put(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("content-length", object.len())
+            .body(StreamBody::new(futures::stream::once(late(object))))
+            .unwrap();
+        sender.ready().await.unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), code);
+        response.into_body().collect().await.unwrap();
     }
 }
