@@ -32,6 +32,8 @@ fn xrd(info: &KindInfo, flavour: Flavour) -> Value {
     });
     if claimed {
         spec["claimNames"] = names(info, info.plural, info.kind, true);
+        // A claim that is gone must mean that nothing of it is left in the cloud.
+        spec["defaultCompositeDeletePolicy"] = json!("Foreground");
     }
     json!({
         "apiVersion": api_version,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ecp_meta::{keys, object};
+use ecp_meta::{condition, keys, object};
 use ecp_xr::claim::{self, Binding, Bound, CLAIM_MANAGER, ClaimError};
 use ecp_xr::event::{Event, reason};
 use ecp_xr::prepare;
@@ -266,6 +266,10 @@ impl Controller {
                 }
             }
             if foreground {
+                if let Some(why) = held_up_by(xr) {
+                    self.record(&claim, &Event::warning(reason::DELETE, why));
+                    conditions.deleting_behind(why);
+                }
                 // The XR's end wakes the claim; this is for when the watch breaks off.
                 self.write_conditions(&claim, &conditions).await?;
                 return Ok(Next::After(WAIT_INTERVAL * 5));
@@ -434,4 +438,11 @@ impl Controller {
         changed["status"] = status;
         self.write_status(&changed).await
     }
+}
+
+/// Why the deletion of an XR does not get on, as its own controller says.
+fn held_up_by(xr: &Value) -> Option<&str> {
+    let ready = condition::find(xr, "Ready").filter(|c| c["reason"] == "Deleting")?;
+    let message = ready.get("message")?.as_str();
+    message.filter(|m| !m.is_empty())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{Ecp, states, volume, volume_spec, workspace};
+use crate::harness::{Answer, Ecp, states, volume, volume_spec, workspace};
 
 #[tokio::test]
 async fn rest_works_the_same_over_claims() {
@@ -35,6 +35,33 @@ async fn rest_works_the_same_over_claims() {
     ecp.until_gone(&volume("prod", "disk-1")).await;
     ecp.delete(&workspace("prod")).await;
     ecp.until_gone(&workspace("prod")).await;
+}
+
+#[tokio::test]
+async fn a_claim_stays_until_the_cloud_has_deleted_what_it_stands_for() {
+    let ecp = Ecp::start(&["--ephemeral", "--flavour", "claims"]).await;
+    ecp.put(&workspace("prod"), json!({})).await;
+    ecp.until_active(&workspace("prod")).await;
+    let disk = volume("prod", "disk-1");
+    ecp.put(&disk, volume_spec(10)).await;
+    ecp.until_active(&disk).await;
+    let words = "the volume is locked";
+    let config = "/apis/dummy.m.secapi.cloud/v1alpha1/clusterproviderconfigs/default";
+    let failure = json!({ "operations": ["delete"], "message": words });
+    ecp.merge(config, &json!({ "spec": { "failure": failure } }))
+        .await;
+    assert_eq!(ecp.delete(&disk).await.status, 202);
+    let told = |a: &Answer| {
+        let newest = &a.body["status"]["conditions"][0];
+        newest["state"] == "deleting" && newest["message"].to_string().contains(words)
+    };
+    ecp.until(&disk, "quoting the cloud", told).await;
+
+    ecp.merge(config, &json!({ "spec": { "failure": null } }))
+        .await;
+    ecp.until_gone(&disk).await;
+    let left = ecp.items("dummy.m.secapi.cloud/v1alpha1", "volumes").await;
+    assert!(left.is_empty(), "{left:#?}");
 }
 
 #[tokio::test]
