@@ -1,4 +1,5 @@
 //! Integration tests of `ecp-cli`: the generated reference, and rules on all kinds together.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cli_page;
 mod fields;
