@@ -52,6 +52,27 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every situation.
+    pub const ALL: [Self; 17] = [
+        Self::Malformed,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::ParentMissing,
+        Self::Invalid,
+        Self::ReferenceMissing,
+        Self::Conflict,
+        Self::Precondition,
+        Self::TooLarge,
+        Self::UnsupportedMedia,
+        Self::TooMany,
+        Self::Internal,
+        Self::Unavailable,
+        Self::Timeout,
+    ];
+
     /// The status code under a profile.
     pub fn status(self, profile: Profile) -> StatusCode {
         let by_profile = |spec| match profile {
@@ -225,7 +246,7 @@ struct Problem {
 }
 
 /// The `type` of a problem follows the code that is sent (SECA sections 1.5 and 3.1).
-fn problem_type(status: StatusCode) -> &'static str {
+pub(crate) fn problem_type(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 => "http://secapi.cloud/errors/invalid-request",
         401 => "http://secapi.cloud/errors/unauthorized",

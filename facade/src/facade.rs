@@ -1,7 +1,8 @@
 //! The facade: what all requests share, and finding things in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use ecp_meta::object;
 use ecp_xrds::{KindInfo, Scope};
 use serde_json::Value;
@@ -32,6 +33,7 @@ struct Inner {
     control: ControlPlane,
     cache: Cache,
     metrics: Metrics,
+    openapi: OnceLock<Bytes>,
     in_flight: Semaphore,
     waiting: Semaphore,
     draining: CancellationToken,
@@ -76,6 +78,7 @@ impl Facade {
             control: ControlPlane::new(config.client.clone()),
             cache: Cache::new(),
             metrics: Metrics::new(),
+            openapi: OnceLock::new(),
             in_flight: Semaphore::new(config.requests_in_flight_max),
             waiting: Semaphore::new(limits::WAITING_MAX),
             draining: shutdown,
@@ -120,6 +123,17 @@ impl Facade {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+
+    /// The OpenAPI document, made when first asked for.
+    pub(crate) fn openapi(&self) -> Bytes {
+        let Config {
+            profile,
+            public_url,
+            ..
+        } = self.config();
+        let make = || Bytes::from(crate::openapi::openapi(*profile, public_url).to_string());
+        self.inner.openapi.get_or_init(make).clone()
     }
 
     /// Takes a place among the requests that are worked on, if there is one.

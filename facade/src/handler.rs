@@ -17,8 +17,11 @@ use crate::config::Access;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot};
 use crate::limits;
+use crate::metrics;
+use crate::openapi;
 use crate::path::{self, Route, Target};
 use crate::query;
+use crate::reads::json_response;
 use crate::writes::Put;
 
 /// Names a request in the log and to the client.
@@ -95,6 +98,13 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
+fn text_response(text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    let media = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, media);
+    response
+}
+
 /// What HEAD answers: the headers of a GET, length included.
 fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
@@ -105,11 +115,14 @@ fn without_body(response: Response<Body>) -> Response<Body> {
 }
 
 impl Facade {
-    /// Health and metrics: for operators, without authentication and limits.
+    /// Health, metrics and the OpenAPI document: for operators and tools, without authentication and limits.
     fn operations(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let get = matches!(*request.method(), Method::GET | Method::HEAD);
         let path = request.uri().path();
-        if !matches!(path, "/healthz" | "/livez" | "/readyz" | "/metrics") {
+        if !matches!(
+            path,
+            "/healthz" | "/livez" | "/readyz" | "/metrics" | openapi::PATH
+        ) {
             return None;
         }
         if !get {
@@ -120,15 +133,12 @@ impl Facade {
             "/readyz" => self.readiness(),
             "/metrics" => {
                 let mut response = Response::new(Body::from(self.metrics().text(self.cache())));
-                response.headers_mut().insert(
-                    CONTENT_TYPE,
-                    HeaderValue::from_static(
-                        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    ),
-                );
+                let media = HeaderValue::from_static(metrics::MEDIA_TYPE);
+                response.headers_mut().insert(CONTENT_TYPE, media);
                 response
             }
-            _ => Response::new(Body::from("ok")),
+            openapi::PATH => json_response(StatusCode::OK, self.openapi()),
+            _ => text_response("ok".into()),
         })
     }
 
@@ -140,9 +150,9 @@ impl Facade {
             self.cache().not_ready().join(", ")
         };
         if problem.is_empty() {
-            return Response::new(Body::from("ok"));
+            return text_response("ok".into());
         }
-        let mut response = Response::new(Body::from(format!("not ready: {problem}")));
+        let mut response = text_response(format!("not ready: {problem}"));
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         response
     }

@@ -14,7 +14,7 @@
 //! - A document never says `active` about an intent that the control plane has not seen.
 //! - A refusal is a problem document that names the field at fault; nothing was written.
 //!
-//! Entry points: [`serve`], [`router`], [`Facade`], [`Config`].
+//! Entry points: [`serve`], [`router`], [`Facade`], [`Config`]; [`openapi()`] says what is served.
 
 mod auth;
 mod body;
@@ -27,6 +27,7 @@ mod facade;
 mod handler;
 pub mod limits;
 mod metrics;
+mod openapi;
 mod path;
 mod query;
 mod reads;
@@ -39,4 +40,5 @@ pub use auth::{Authenticator, Authorizer, Claim, DenyAll, Identity, StaticTokens
 pub use config::{Access, Config, Profile, ReferencePolicies, ReferencePolicy};
 pub use error::{ApiError, ErrorKind, Source};
 pub use facade::{Facade, StartError};
+pub use openapi::openapi;
 pub use server::{router, serve};

@@ -14,6 +14,9 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::cache::Cache;
 
+/// Media type of the exposition.
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 /// Upper bounds of the latency histogram, in seconds.
 const BUCKETS: [f64; 14] = [
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,

@@ -87,6 +87,31 @@ fn parents(info: &KindInfo) -> &'static [&'static str] {
     }
 }
 
+/// What the names of the parents in a kind's path stand for, outermost first.
+pub(crate) fn parent_names(info: &KindInfo) -> impl Iterator<Item = &'static str> {
+    let singular = |parent: &'static str| parent.strip_suffix('s').unwrap_or(parent);
+    parents(info).iter().copied().map(singular)
+}
+
+/// The path of a kind's collection, with the names of its parents in braces.
+pub(crate) fn template(info: &KindInfo) -> String {
+    let mut path = format!("/providers/{}", info.provider_version());
+    for (parent, name) in parents(info).iter().zip(parent_names(info)) {
+        path.push_str(&format!("/{parent}/{{{name}}}"));
+    }
+    path.push('/');
+    path.push_str(info.collection);
+    path
+}
+
+/// The providers that are served, in order.
+pub(crate) fn providers() -> Vec<&'static str> {
+    let mut providers: Vec<&str> = ecp_xrds::kinds().iter().map(|k| k.provider).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    providers
+}
+
 fn target(info: &'static KindInfo, segments: &[&str]) -> Option<Target> {
     let mut names = [""; 3];
     let mut rest = segments;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cache::{Entry, KindCache};
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
-use crate::path::Target;
+use crate::path::{self, Target};
 use crate::query::{self, ListQuery, SkipTokens};
 use crate::view::{Lens, document, provider_url, resource};
 
@@ -122,10 +122,7 @@ impl Facade {
 
     /// `/.wellknown/secapi` (section 1.1).
     pub(crate) fn well_known(&self) -> Response<Body> {
-        let mut providers: Vec<&str> = ecp_xrds::kinds().iter().map(|k| k.provider).collect();
-        providers.sort_unstable();
-        providers.dedup();
-        let endpoints: Vec<_> = providers
+        let endpoints: Vec<_> = path::providers()
             .into_iter()
             .map(|provider| {
                 json!({

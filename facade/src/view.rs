@@ -19,7 +19,7 @@ use crate::cache::Entry;
 use crate::limits;
 
 /// Status fields that are Crossplane's or ours and not part of a SECA status.
-const HIDDEN_STATUS_FIELDS: [&str; 9] = [
+pub(crate) const HIDDEN_STATUS_FIELDS: [&str; 9] = [
     "claimConditionTypes",
     "conditions",
     "connectionDetails",
@@ -65,8 +65,18 @@ pub(crate) fn document(lens: Lens<'_>, entry: &Entry, verb: &'static str) -> Byt
 }
 
 /// Catalogues have no status (section 2.6).
-fn has_status(info: &KindInfo) -> bool {
+pub(crate) fn has_status(info: &KindInfo) -> bool {
     !info.catalogue
+}
+
+/// SKU metadata has no times (section 2.2); regions have.
+pub(crate) fn has_times(info: &KindInfo) -> bool {
+    info.provider == "seca.region" || !info.catalogue
+}
+
+/// What is global has no region in its metadata (section 2.2).
+pub(crate) fn has_region(info: &KindInfo) -> bool {
+    info.provider != "seca.region" && info.provider != "seca.authorization"
 }
 
 #[derive(Serialize)]
@@ -127,9 +137,7 @@ fn metadata<'a>(lens: Lens<'a>, entry: &'a Entry, verb: &'static str) -> Metadat
         }
     }
     reference.push_str(&format!("/{resource}"));
-    let global = info.provider == "seca.region" || info.provider == "seca.authorization";
-    // SKU metadata has no times (section 2.2); regions have.
-    let times = (info.provider == "seca.region" || !info.catalogue).then(|| times(entry));
+    let times = has_times(info).then(|| times(entry));
     Metadata {
         name,
         api_version: "v1",
@@ -141,7 +149,11 @@ fn metadata<'a>(lens: Lens<'a>, entry: &'a Entry, verb: &'static str) -> Metadat
         tenant: place.tenant,
         workspace: place.workspace,
         network: place.network,
-        region: if global { "" } else { region(lens, entry) },
+        region: if has_region(info) {
+            region(lens, entry)
+        } else {
+            ""
+        },
         times,
     }
 }

@@ -1,0 +1,256 @@
+//! Paths, operations and parameters.
+
+use ecp_xrds::KindInfo;
+use serde_json::{Map, Value, json};
+
+use super::responses::{self, header_references, refusals, success};
+use super::schemas::reference;
+use crate::config::Profile;
+use crate::error::ErrorKind;
+use crate::limits;
+use crate::path;
+
+pub(super) const SERVER_TAG: &str = "server";
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The shape of a SECA name (section 2.1), as `ecp_meta::names::is_dotted_name` has it.
+pub(super) const NAME_PATTERN: &str =
+    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$";
+
+/// Every path.
+pub(super) fn paths(profile: Profile) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for info in ecp_xrds::kinds() {
+        let collection = path::template(info);
+        let item = format!("{collection}/{{name}}");
+        paths.insert(collection, collection_item(profile, info));
+        paths.insert(item, resource_item(profile, info));
+    }
+    let discovery = |id: &str| {
+        let mut responses = refusals(profile, responses::DISCOVERY);
+        let schema = reference("schemas", "Discovery");
+        let ok = success("The APIs.", JSON, schema, &["x-request-id"]);
+        responses.insert("200".into(), ok);
+        json!({"get": open(id, "Which APIs are served, and where.", responses)})
+    };
+    paths.insert("/.wellknown/secapi".into(), discovery("discover"));
+    for provider in path::providers() {
+        let name = provider.rsplit('.').next().unwrap_or(provider);
+        let path = format!("/providers/{provider}/.wellknown/secapi");
+        paths.insert(path, discovery(&format!("discover_{name}")));
+    }
+    paths.extend(server_paths());
+    paths
+}
+
+/// What operators and tools read: health, metrics, this document.
+fn server_paths() -> impl Iterator<Item = (String, Value)> {
+    let get = |path: &str, summary: &str, media: &str, kind: &str| {
+        let ok = success(summary, media, json!({"type": kind}), &[]);
+        let mut responses = Map::new();
+        responses.insert("200".into(), ok);
+        if path == "/readyz" {
+            let why = "Not ready, and why.";
+            let not_ready = success(why, media, json!({"type": kind}), &[]);
+            responses.insert("503".into(), not_ready);
+        }
+        let id = path.trim_start_matches('/').replace('.', "_");
+        let operation = open(&id, summary, responses);
+        (path.to_owned(), json!({"get": operation}))
+    };
+    [
+        get("/healthz", "The process lives.", TEXT, "string"),
+        get("/livez", "The process lives.", TEXT, "string"),
+        get("/readyz", "Requests can be answered.", TEXT, "string"),
+        get(
+            "/metrics",
+            "Metrics for Prometheus.",
+            crate::metrics::MEDIA_TYPE,
+            "string",
+        ),
+        get(super::PATH, "This document.", JSON, "object"),
+    ]
+    .into_iter()
+}
+
+/// An operation that needs no token.
+fn open(id: &str, summary: &str, responses: Map<String, Value>) -> Value {
+    json!({
+        "operationId": id,
+        "summary": summary,
+        "tags": [SERVER_TAG],
+        "security": [],
+        "responses": responses,
+    })
+}
+
+/// A kind's collection: GET.
+fn collection_item(profile: Profile, info: &KindInfo) -> Value {
+    let schema = reference("schemas", &format!("{}List", info.kind));
+    let ok = success("A page of the list.", JSON, schema, &["x-request-id"]);
+    let list = operation(
+        info,
+        "list",
+        &["accept", "cache-control", "labels", "limit", "skipToken"],
+        refusals(profile, responses::ALWAYS),
+        [("200", ok)],
+    );
+    json!({"parameters": path_parameters(info), "get": list})
+}
+
+/// A kind's resource: GET, and PUT and DELETE unless it is a catalogue's.
+fn resource_item(profile: Profile, info: &KindInfo) -> Value {
+    let schema = || reference("schemas", info.kind);
+    let with = |more: &[ErrorKind]| refusals(profile, &[responses::ALWAYS, more].concat());
+    let mut parameters = path_parameters(info);
+    parameters.push(name_parameter("name", !info.catalogue));
+    let found = success("The resource.", JSON, schema(), &["x-request-id"]);
+    let get = operation(info, "get", &["cache-control"], with(&[]), [("200", found)]);
+    let mut item = json!({"parameters": parameters, "get": get});
+    if info.catalogue {
+        return item;
+    }
+    let headers = ["x-request-id", "warning"];
+    let replaced = success("It was replaced.", JSON, schema(), &headers);
+    let headers = ["x-request-id", "warning", "location"];
+    let created = success("It was created.", JSON, schema(), &headers);
+    let mut put = operation(
+        info,
+        "put",
+        &["if-unmodified-since", "prefer"],
+        with(responses::PUT),
+        [("200", replaced), ("201", created)],
+    );
+    let input = reference("schemas", &format!("{}Input", info.kind));
+    put["requestBody"] = json!({"required": true, "content": {JSON: {"schema": input}}});
+    let begun = json!({
+        "description": "Deletion has begun.",
+        "headers": header_references(&["x-request-id"]),
+    });
+    let delete = operation(
+        info,
+        "delete",
+        &["if-unmodified-since", "prefer"],
+        with(responses::DELETE),
+        [("202", begun)],
+    );
+    item["put"] = put;
+    item["delete"] = delete;
+    item
+}
+
+fn operation<const N: usize>(
+    info: &KindInfo,
+    verb: &str,
+    parameters: &[&str],
+    mut responses: Map<String, Value>,
+    successes: [(&str, Value); N],
+) -> Value {
+    responses.extend(successes.map(|(status, response)| (status.to_owned(), response)));
+    let what = match verb {
+        "list" => format!("Lists resources of kind {}.", info.seca_kind),
+        "get" => format!("Reads a {}.", info.noun),
+        "put" => format!("Creates a {} or replaces its intent.", info.noun),
+        _ => format!("Starts the deletion of a {}.", info.noun),
+    };
+    let parameters: Vec<Value> = parameters
+        .iter()
+        .chain(&["x-request-id"])
+        .map(|name| reference("parameters", name))
+        .collect();
+    json!({
+        "operationId": format!("{verb}{}", info.kind),
+        "summary": what,
+        "tags": [info.provider],
+        "parameters": parameters,
+        "responses": responses,
+    })
+}
+
+fn path_parameters(info: &KindInfo) -> Vec<Value> {
+    path::parent_names(info)
+        .map(|name| name_parameter(name, true))
+        .collect()
+}
+
+/// A name in the path. Those of catalogue entries are free.
+fn name_parameter(name: &str, seca: bool) -> Value {
+    let mut schema = json!({"type": "string", "minLength": 1});
+    if seca {
+        schema["maxLength"] = limits::NAME_LEN_MAX.into();
+        schema["pattern"] = NAME_PATTERN.into();
+    }
+    json!({"name": name, "in": "path", "required": true, "schema": schema})
+}
+
+/// Parameters that operations share.
+pub(super) fn parameters() -> Value {
+    let one = |place: &str, name: &str, what: &str, schema: Value| {
+        let parameter = json!({"name": name, "in": place, "description": what, "schema": schema});
+        (name.to_ascii_lowercase(), parameter)
+    };
+    let header = |name: &str, what: &str, schema: Value| one("header", name, what, schema);
+    let mut all: Map<String, Value> = [
+        header(
+            "Accept",
+            "Which resources are listed: with `deleted=true` also those that are being deleted, \
+             with `deleted=only` nothing else.",
+            json!({"type": "string", "default": JSON, "enum": [
+                JSON,
+                format!("{JSON}; deleted=true"),
+                format!("{JSON}; deleted=only"),
+            ]}),
+        ),
+        header(
+            "Cache-Control",
+            "`no-cache` reads from the control plane instead of memory.",
+            json!({"type": "string"}),
+        ),
+        header(
+            "if-unmodified-since",
+            "Only if `metadata.resourceVersion` is this number. Nothing is created then.",
+            json!({"type": "integer", "format": "int64"}),
+        ),
+        header(
+            "Prefer",
+            &format!(
+                "`wait=N`: wait at most N seconds, up to {}, until the resource has settled; \
+                 `respond-async`: do not wait. The status code is the same.",
+                limits::SETTLE_MAX.as_secs()
+            ),
+            json!({"type": "string", "examples": ["wait=10", "respond-async"]}),
+        ),
+        header(
+            "x-request-id",
+            "Names the request in the answer and in the server's log.",
+            json!({"type": "string"}),
+        ),
+        one(
+            "query",
+            "labels",
+            "A selector: terms joined by commas, such as `env=prod,tier!=*gold,cpus>=4`.",
+            json!({"type": "string", "maxLength": ecp_xrds::limits::SELECTOR_LEN_MAX}),
+        ),
+        one(
+            "query",
+            "limit",
+            "Items on a page. What is out of bounds is moved into them.",
+            json!({
+                "type": "integer", "minimum": 1, "maximum": limits::LIST_LIMIT_MAX,
+                "default": limits::LIST_LIMIT_DEFAULT,
+            }),
+        ),
+    ]
+    .into_iter()
+    .collect();
+    let (_, skip_token) = one(
+        "query",
+        "skipToken",
+        "From the page before. It belongs to one list with one selector.",
+        json!({"type": "string", "maxLength": limits::SKIP_TOKEN_LEN_MAX}),
+    );
+    all.insert("skipToken".into(), skip_token);
+    all.into()
+}
