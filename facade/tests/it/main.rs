@@ -1,10 +1,12 @@
 //! The facade over a control plane in memory, with the composition function's part played by
 //! the test.
 
+mod contract;
 mod deletes;
 mod errors;
 mod lists;
 mod mutations;
+mod openapi;
 mod player;
 mod puts;
 mod socket;

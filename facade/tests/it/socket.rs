@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ecp_facade::{Access, Config, Facade, StartError, StaticTokens};
+use ecp_facade::{Access, Config, Facade, Profile, StartError, StaticTokens};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use crate::contract;
 use crate::player::Mood;
 use crate::world::{DISKS, SKUS, TOKEN, WORKSPACE, World, disk};
 
@@ -27,15 +28,33 @@ async fn get(http: &Http, url: String) -> (u16, String) {
         .header("authorization", format!("Bearer {TOKEN}"))
         .body(Empty::new())
         .expect("request");
+    let path = request.uri().path().to_owned();
     let response = http.request(request).await.expect("answer");
-    let status = response.status().as_u16();
-    let bytes = response
-        .into_body()
-        .collect()
-        .await
-        .expect("body")
-        .to_bytes();
-    (status, String::from_utf8_lossy(&bytes).into_owned())
+    checked((http::Method::GET, path), response).await
+}
+
+/// Status and body of an answer that the OpenAPI document allows.
+async fn checked<B>(
+    (method, path): (http::Method, String),
+    response: http::Response<B>,
+) -> (u16, String)
+where
+    B: http_body::Body,
+    B::Error: std::fmt::Debug,
+{
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.expect("body").to_bytes();
+    contract::check(
+        Profile::default(),
+        (&method, &path),
+        parts.status,
+        &parts.headers,
+        &bytes,
+    );
+    (
+        parts.status.as_u16(),
+        String::from_utf8_lossy(&bytes).into_owned(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,20 +166,13 @@ async fn a_lost_control_plane_stops_writes_at_once_and_reads_soon() {
     let router = ecp_facade::router(config, world.shutdown.clone()).expect("router");
     let ask = async |method: http::Method, path: &str, body: String| {
         let request = http::Request::builder()
-            .method(method)
+            .method(method.clone())
             .uri(path)
             .header("authorization", format!("Bearer {TOKEN}"))
             .body(axum::body::Body::from(body))
             .expect("request");
         let response = router.clone().oneshot(request).await.expect("infallible");
-        let status = response.status().as_u16();
-        let bytes = response
-            .into_body()
-            .collect()
-            .await
-            .expect("body")
-            .to_bytes();
-        (status, String::from_utf8_lossy(&bytes).into_owned())
+        checked((method, path.to_owned()), response).await
     };
     let filled = async {
         while ask(http::Method::GET, "/readyz", String::new()).await.0 != 200 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use ecp_apiserver::{ApiServer, Identity};
-use ecp_facade::{Access, Config, Facade, StaticTokens};
+use ecp_facade::{Access, Config, Facade, Profile, StaticTokens};
 use ecp_store::MemoryStore;
 use ecp_xr::crd::{claim_crd, composite_crd};
 use ecp_xr::xrd::Xrd;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use crate::contract;
 use crate::player::{self, Mood};
 
 pub(crate) const TOKEN: &str = "admin-token";
@@ -38,6 +39,7 @@ pub(crate) struct World {
     pub(crate) facade: Facade,
     pub(crate) shutdown: CancellationToken,
     router: axum::Router,
+    profile: Profile,
     mood: watch::Sender<Mood>,
 }
 
@@ -126,6 +128,7 @@ impl World {
         );
         config.settle = SOON;
         change(&mut config);
+        let profile = config.profile;
         let facade = Facade::start(config, shutdown.clone()).expect("facade");
         tokio::time::timeout(SOON, facade.ready())
             .await
@@ -134,6 +137,7 @@ impl World {
         player::play(client.clone(), moods, shutdown.clone());
         Self {
             router: facade.router(),
+            profile,
             client,
             facade,
             shutdown,
@@ -152,7 +156,9 @@ impl World {
         self.mood.send_replace(mood);
     }
 
+    /// Sends a request; the answer is one that the OpenAPI document allows.
     pub(crate) async fn request(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = self
             .router
             .clone()
@@ -160,11 +166,19 @@ impl World {
             .await
             .expect("infallible");
         let (parts, body) = response.into_parts();
-        Answer {
+        let answer = Answer {
             status: parts.status,
             headers: parts.headers,
             bytes: body.collect().await.expect("body").to_bytes(),
-        }
+        };
+        contract::check(
+            self.profile,
+            (&method, &path),
+            answer.status,
+            &answer.headers,
+            &answer.bytes,
+        );
+        answer
     }
 
     pub(crate) async fn call(
