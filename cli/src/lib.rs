@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "ecp", version, about, propagate_version = true)]
 struct Cli {
     /// More logs: -v for what happens, -vv for why. `RUST_LOG` overrides.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 100)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,

@@ -70,16 +70,36 @@ impl DataDir {
             "token": self.token(),
             "pid": std::process::id(),
         });
-        let path = self.0.join("endpoints.json");
-        write_private(&path, format!("{json:#}\n").as_bytes()).context("writing endpoints.json")?;
+        write_private(&self.endpoints(), format!("{json:#}\n").as_bytes())
+            .context("writing endpoints.json")?;
         Ok(())
     }
 
-    /// Removes `endpoints.json`: nothing serves any more.
+    /// Removes the `endpoints.json` of this process: it does not serve any more.
     pub(crate) fn unpublish(&self) {
-        if let Err(error) = std::fs::remove_file(self.0.join("endpoints.json")) {
-            tracing::debug!(%error, "endpoints.json was not removed");
+        let published = std::fs::read(self.endpoints());
+        let pid = published
+            .ok()
+            .and_then(|json| serde_json::from_slice::<serde_json::Value>(&json).ok())
+            .and_then(|json| json["pid"].as_u64());
+        // Two that keep nothing may share a directory.
+        if pid == Some(std::process::id().into()) {
+            self.forget_endpoints();
         }
+    }
+
+    /// Removes `endpoints.json`, which a killed process leaves behind.
+    pub(crate) fn forget_endpoints(&self) {
+        match std::fs::remove_file(self.endpoints()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "endpoints.json was not removed");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    fn endpoints(&self) -> PathBuf {
+        self.0.join("endpoints.json")
     }
 }
 

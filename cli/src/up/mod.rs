@@ -131,8 +131,11 @@ async fn open_store(options: &Options, data_dir: &DataDir) -> anyhow::Result<Arc
     let path = data_dir.store();
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&path))
         .await
+        .context("opening the store")?
         .context("opening the store")?;
-    Ok(Arc::new(opened.context("opening the store")?))
+    // The store is open, so whoever served this directory is gone.
+    data_dir.forget_endpoints();
+    Ok(Arc::new(opened))
 }
 
 /// Installs every package, and starts the controllers as soon as their kinds exist.

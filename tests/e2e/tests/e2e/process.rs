@@ -120,6 +120,19 @@ fn what_cannot_start_says_why_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn the_endpoints_of_a_killed_process_are_forgotten_by_the_next_start() {
+    let temp = tempfile::tempdir().unwrap();
+    let ecp = Ecp::start_in(temp.path(), &[]).await;
+    let dir = ecp.dir.clone();
+    ecp.kill();
+    assert!(dir.join("endpoints.json").exists());
+    std::fs::write(dir.join("pki/ca.pem"), "damaged").unwrap();
+    let told = refused(&dir, &["--api-port", "0", "--rest-port", "0"]);
+    assert!(told.contains("ca.pem is damaged"), "{told}");
+    assert!(!dir.join("endpoints.json").exists());
+}
+
+#[tokio::test]
 async fn a_data_directory_keeps_its_flavour() {
     let temp = tempfile::tempdir().unwrap();
     let ecp = Ecp::start_in(temp.path(), &[]).await;
