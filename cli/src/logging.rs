@@ -15,7 +15,16 @@ pub(crate) fn init(verbosity: u8) {
     };
     // Transports are chatty below what helps anybody.
     let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn,tower=warn");
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let wanted = std::env::var(EnvFilter::DEFAULT_ENV);
+    let wanted = wanted.ok().filter(|wanted| !wanted.is_empty());
+    let filter = match wanted.as_deref().map(EnvFilter::try_new) {
+        Some(Ok(filter)) => filter,
+        Some(Err(error)) => {
+            crate::output::note(&format!("warning: RUST_LOG is ignored: {error}"));
+            EnvFilter::new(default)
+        }
+        None => EnvFilter::new(default),
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)

@@ -119,6 +119,19 @@ fn what_cannot_start_says_why_and_what_to_do() {
     assert!(!temp.path().join("name").exists());
 }
 
+#[test]
+fn a_log_filter_that_makes_no_sense_is_told() {
+    let output = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+        .args(["manifests", "--out"])
+        .arg(tempfile::tempdir().unwrap().path().join("out"))
+        .env("RUST_LOG", "ecp=loud")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.starts_with("warning: RUST_LOG is ignored: "), "{told}");
+}
+
 #[tokio::test]
 async fn the_endpoints_of_a_killed_process_are_forgotten_by_the_next_start() {
     let temp = tempfile::tempdir().unwrap();
