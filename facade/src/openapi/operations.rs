@@ -41,15 +41,15 @@ pub(super) fn paths(profile: Profile) -> Map<String, Value> {
         let path = format!("/providers/{provider}/.wellknown/secapi");
         paths.insert(path, discovery(&format!("discover_{name}")));
     }
-    paths.extend(server_paths());
+    paths.extend(server_paths(profile));
     paths
 }
 
 /// What operators and tools read: health, metrics, this document.
-fn server_paths() -> impl Iterator<Item = (String, Value)> {
-    let get = |path: &str, summary: &str, media: &str, kind: &str| {
+fn server_paths(profile: Profile) -> impl Iterator<Item = (String, Value)> {
+    let get = move |path: &str, summary: &str, media: &str, kind: &str| {
         let ok = success(summary, media, json!({"type": kind}), &[]);
-        let mut responses = Map::new();
+        let mut responses = refusals(profile, &[]);
         responses.insert("200".into(), ok);
         if path == "/readyz" {
             let why = "Not ready, and why.";

@@ -38,6 +38,16 @@ pub(super) const PUT: &[ErrorKind] = &[
 /// What a path without authentication can be refused for.
 pub(super) const DISCOVERY: &[ErrorKind] = &[ErrorKind::TooMany, ErrorKind::Internal];
 
+/// What the HTTP layer refuses before the facade sees it, without a body: status, name, situation.
+const UNREAD: [(&str, &str, &str); 2] = [
+    ("414", "UriTooLong", "The URI is too long to be read."),
+    (
+        "431",
+        "HeadersTooLarge",
+        "The headers are too large or too many to be read.",
+    ),
+];
+
 /// The situation in words.
 fn situation(kind: ErrorKind) -> &'static str {
     match kind {
@@ -76,8 +86,10 @@ pub(super) fn shared(profile: Profile) -> Value {
             .filter(|k| k.status(profile) == status);
         sharing.count() == 1
     });
+    let unread = UNREAD.map(|(_, name, what)| (name.to_owned(), json!({"description": what})));
     let all = kinds.into_iter();
     all.map(|kind| (name(kind), refusal(profile, &[kind])))
+        .chain(unread)
         .collect()
 }
 
@@ -98,6 +110,7 @@ pub(super) fn refusals(profile: Profile, kinds: &[ErrorKind]) -> Map<String, Val
             };
             (status.to_string(), response)
         })
+        .chain(UNREAD.map(|(status, name, _)| (status.into(), reference("responses", name))))
         .collect()
 }
 

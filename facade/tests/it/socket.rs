@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -205,6 +206,40 @@ async fn a_lost_control_plane_stops_writes_at_once_and_reads_soon() {
     )
     .await;
     assert_eq!(status, 201, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_long_to_be_read_is_refused_as_documented() {
+    let world = World::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let address = listener.local_addr().expect("address");
+    let facade = world.facade.clone();
+    tokio::spawn(async move { facade.serve(listener).await });
+    let headers: String = (0..200).map(|i| format!("x-{i}: 1\r\n")).collect();
+    for path in [SKUS, "/.wellknown/secapi", "/healthz"] {
+        // The client's own types hold no such URI.
+        let long = format!("{path}?labels={}", "x".repeat(100_000));
+        for (uri, headers, status) in [(long.as_str(), "", "414"), (path, &*headers, "431")] {
+            let mut stream = tokio::net::TcpStream::connect(address)
+                .await
+                .expect("stream");
+            let request = format!("GET {uri} HTTP/1.1\r\nhost: h\r\n{headers}\r\n");
+            let mut answer = String::new();
+            // The server may hang up before it has read everything.
+            let _ = stream.write_all(request.as_bytes()).await;
+            let read = stream.read_to_string(&mut answer).await;
+            let line = answer.lines().next().expect("an answer");
+            assert!(line.contains(status), "{line} {read:?}");
+            assert!(answer.ends_with("\r\n\r\n"), "a body: {answer}");
+            contract::check(
+                Profile::default(),
+                (&http::Method::GET, path),
+                status.parse().expect("status"),
+                &http::HeaderMap::new(),
+                b"",
+            );
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
