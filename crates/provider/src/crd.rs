@@ -155,6 +155,7 @@ fn spec_schema(for_provider: Value, mut init_provider: Value, required: &[String
     }
     let mut spec = json!({
         "type": "object",
+        "description": "What is wanted of the external resource, and how to reach it.",
         "required": ["forProvider"],
         "properties": {
             "forProvider": for_provider,
@@ -174,15 +175,20 @@ fn spec_schema(for_provider: Value, mut init_provider: Value, required: &[String
                 "default": {"kind": "ClusterProviderConfig", "name": "default"},
                 "required": ["kind", "name"],
                 "properties": {
-                    "kind": {"type": "string"},
-                    "name": {"type": "string"},
+                    "kind": {
+                        "type": "string",
+                        "description": "ProviderConfig (of this namespace) or ClusterProviderConfig.",
+                    },
+                    "name": {"type": "string", "description": "Name of the configuration."},
                 },
             },
             "writeConnectionSecretToRef": {
                 "type": "object",
                 "description": "The Secret, in the same namespace, for connection details.",
                 "required": ["name"],
-                "properties": {"name": {"type": "string"}},
+                "properties": {
+                    "name": {"type": "string", "description": "Name of the Secret."},
+                },
             },
         },
     });
@@ -206,11 +212,19 @@ fn strip_defaults(schema: &mut Map<String, Value>) {
 fn status_schema(at_provider: Value) -> Value {
     json!({
         "type": "object",
+        "description": "What was last seen of the external resource.",
         "properties": {
             "atProvider": at_provider,
             "conditions": conditions_schema(),
-            "observedGeneration": {"type": "integer", "format": "int64"},
-            "lastHandledReconcileAt": {"type": "string"},
+            "observedGeneration": {
+                "type": "integer",
+                "format": "int64",
+                "description": "Generation of the object that the status speaks of.",
+            },
+            "lastHandledReconcileAt": {
+                "type": "string",
+                "description": "Token of the last reconcile request that was answered.",
+            },
         },
     })
 }
@@ -247,9 +261,14 @@ fn config_crd<S: JsonSchema>(provider: &Provider, kind: &str, plural: &str, scop
             "spec": ecp_schema::from_type::<S>(),
             "status": {
                 "type": "object",
+                "description": "Who uses the configuration.",
                 "properties": {
                     "conditions": conditions_schema(),
-                    "users": {"type": "integer", "format": "int64"},
+                    "users": {
+                        "type": "integer",
+                        "format": "int64",
+                        "description": "Managed resources that use the configuration.",
+                    },
                 },
             },
         },
