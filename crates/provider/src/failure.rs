@@ -57,6 +57,17 @@ impl Failure {
         )
     }
 
+    /// Whether nothing is known but that there was no good answer.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Reported {
+                class: ErrorClass::Transient { .. },
+                ..
+            }
+        )
+    }
+
     /// The same with another event reason.
     pub(crate) fn or_reason(mut self, new: &'static str) -> Self {
         if let Self::Reported { reason, .. } = &mut self {

@@ -197,6 +197,9 @@ impl Run<'_> {
                 self.progress.seen = None;
                 Ok(())
             }
+            // It may have happened all the same. The mark stays pending, so that it is looked up by
+            // tag next: a resource that is deleted now must not be left behind in the cloud.
+            Err(failure) if self.facts.finds_by_tag && failure.is_transient() => Err(failure),
             Err(failure) => {
                 self.record_creation(Recorded::Failed).await?;
                 Err(failure)

@@ -108,6 +108,21 @@ async fn a_volume_deleted_before_it_was_made_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_volume_whose_creation_was_never_answered_is_deleted_with_its_object() {
+    let cluster = Cluster::new().await;
+    cluster
+        .configure(json!({"failure": {"operations": ["create"], "replyLost": true}}))
+        .await;
+    let _provider = cluster.start();
+    cluster.volume("data", json!({})).await;
+    cluster.reason("data", "Synced", "ReconcileError").await;
+    assert_eq!(cluster.volumes_in_cloud(), 1);
+    cluster.delete_volume("data").await;
+    cluster.gone("data").await;
+    assert_eq!(cluster.volumes_in_cloud(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_that_is_deleted_takes_its_volumes_along() {
     let cluster = Cluster::new().await;
     let provider = cluster.start();
