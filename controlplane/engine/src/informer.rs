@@ -1,6 +1,6 @@
 //! Watch caches: one list and watch per kind, shared by everybody who wants to know.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +64,8 @@ struct State {
     /// object back.
     tombstones: BTreeMap<Key, u64>,
     tombstone_order: VecDeque<Key>,
+    /// Objects as own writes left them, which no handler has heard of yet.
+    learned: BTreeSet<Key>,
     handlers: BTreeMap<u64, Handler>,
 }
 
@@ -132,6 +134,7 @@ impl Informer {
         let gone = state.tombstones.get(&key).copied().unwrap_or(0);
         // Without comparable versions the watch decides alone. Handlers hear of it from the watch.
         if new > known && new > gone {
+            state.learned.insert(key.clone());
             state.objects.insert(key, Arc::new(slim(object.clone())));
         }
     }
@@ -147,6 +150,7 @@ impl Informer {
                 return;
             }
             state.tombstones.remove(&key);
+            state.learned.remove(&key);
             let old = state.objects.insert(key, Arc::clone(&object));
             (old, state.handlers.values().cloned().collect::<Vec<_>>())
         };
@@ -166,6 +170,7 @@ impl Informer {
                 return;
             }
             state.bury(key, at);
+            state.learned.remove(key);
             let Some(old) = state.objects.remove(key) else {
                 return;
             };
@@ -275,8 +280,13 @@ impl Informer {
             self.remove(&key, at);
         }
         for object in listed.into_values() {
-            let known = self.get(&key_of(&object));
-            if known.is_none_or(|known| version(&known) != version(&object)) {
+            let is_news = {
+                let (state, key) = (self.state.read(), key_of(&object));
+                let known = state.objects.get(&key).map(|known| version(known));
+                // The answer to an own write may hold a change of somebody else, too.
+                known != Some(version(&object)) || state.learned.contains(&key)
+            };
+            if is_news {
                 self.apply(object);
             }
         }
@@ -396,5 +406,58 @@ impl Informers {
             id,
             shared: Arc::clone(&self.shared),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn disk(version: u64) -> Value {
+        json!({"metadata": {"name": "d", "namespace": "ns", "resourceVersion": version.to_string()}})
+    }
+
+    fn informer() -> (Informer, Arc<Mutex<Vec<u64>>>) {
+        let informer = Informer {
+            kind: Kind::new(GroupVersionKind::new("ex.test", "v1", "Disk"), "disks", true),
+            state: RwLock::default(),
+            synced: watch::Sender::new(false),
+            stop: CancellationToken::new(),
+        };
+        let told: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let tell = Arc::clone(&told);
+        informer.register(
+            0,
+            Arc::new(move |change| tell.lock().push(change.object().map_or(0, |o| version(o)))),
+        );
+        (informer, told)
+    }
+
+    #[test]
+    fn an_own_write_is_told_by_the_next_list_if_the_watch_broke_off_before_it() {
+        let (informer, told) = informer();
+        informer.replace_all(vec![disk(1)], 1);
+        informer.learn(&disk(3));
+        informer.replace_all(vec![disk(3)], 3);
+        assert_eq!(*told.lock(), [1, 3]);
+        informer.replace_all(vec![disk(3)], 4);
+        assert_eq!(*told.lock(), [1, 3], "once");
+    }
+
+    #[test]
+    fn late_events_do_not_undo_own_writes_nor_bring_back_what_is_gone() {
+        let (informer, told) = informer();
+        informer.apply(disk(1));
+        informer.learn(&disk(3));
+        informer.apply(disk(2));
+        let key = key_of(&disk(0));
+        assert_eq!(informer.get(&key).map(|o| version(&o)), Some(3));
+        informer.apply(disk(3));
+        informer.remove(&key, 5);
+        informer.learn(&disk(4));
+        assert!(informer.get(&key).is_none());
+        assert_eq!(*told.lock(), [1, 3, 3]);
     }
 }
