@@ -224,9 +224,10 @@ impl Controller {
     async fn drop_unused_watches(&self) {
         loop {
             tokio::time::sleep(WATCH_GC_INTERVAL).await;
-            let used = self.deps.kinds();
             let unused: Vec<Subscription> = {
                 let mut watches = self.watches.lock();
+                // Under the lock: who depends on a kind says so before it asks for the watch.
+                let used = self.deps.kinds();
                 let gone: Vec<GroupVersionKind> = watches
                     .keys()
                     .filter(|k| !used.contains(k))
