@@ -33,6 +33,8 @@ pub const WATCH_GC_INTERVAL: Duration = Duration::from_secs(30);
 pub const TTL_SHORT_MAX: Duration = Duration::from_secs(59);
 /// Shortest time to live that is honoured.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
+/// Longest poll interval that the annotation may ask for.
+pub const POLL_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest an unknown kind is taken for unknown before discovery is asked again.
 pub const UNKNOWN_KIND_TTL: Duration = Duration::from_secs(1);
 /// Events waiting to be written; more are dropped.

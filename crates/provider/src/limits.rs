@@ -28,6 +28,8 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 pub const POLL_DEFAULT: Duration = Duration::from_secs(60);
 /// Shortest poll interval that the annotation may ask for (crossplane-runtime 2.3).
 pub const POLL_MIN: Duration = Duration::from_secs(1);
+/// Longest poll interval that the annotation may ask for.
+pub const POLL_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Share of the poll interval that is added at random, so that resources do not poll together.
 pub const POLL_JITTER: f64 = 0.1;
 

@@ -176,7 +176,7 @@ impl Reconciler {
             .as_ref()
             .and_then(|a| a.get(keys::POLL_INTERVAL))
             .and_then(|text| crate::duration::parse(text).ok())
-            .map(|interval| interval.max(limits::POLL_MIN));
+            .map(|interval| interval.clamp(limits::POLL_MIN, limits::POLL_MAX));
         jittered(
             asked.unwrap_or(self.options.poll),
             limits::POLL_JITTER,

@@ -20,7 +20,7 @@ use crate::api::ApiError;
 use crate::connection::{self, ConnectionError};
 use crate::controller::{Failure, Next};
 use crate::informer::{Key, slim};
-use crate::limits::{TTL_MIN, TTL_SHORT_MAX, WAIT_INTERVAL};
+use crate::limits::{POLL_MAX, TTL_MIN, TTL_SHORT_MAX, WAIT_INTERVAL};
 use crate::queue::jitter;
 
 /// One reconcile of one XR.
@@ -460,7 +460,7 @@ impl<'a> Reconcile<'a> {
         }
         let poll = object::annotation(&self.xr, keys::POLL_INTERVAL)
             .and_then(parse_duration)
-            .map(|d| d.max(TTL_MIN));
+            .map(|d| d.clamp(TTL_MIN, POLL_MAX));
         let ttl = ttl.filter(|t| *t <= TTL_SHORT_MAX).map(|t| t.max(TTL_MIN));
         match ttl.or(poll) {
             Some(delay) => Next::After(jitter(delay)),
@@ -497,13 +497,13 @@ fn parse_duration(text: &str) -> Option<Duration> {
             .find(|c: char| c.is_ascii_digit())
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit);
-        total += match unit {
+        total = total.checked_add(match unit {
             "ms" => Duration::from_millis(number),
             "s" => Duration::from_secs(number),
             "m" => Duration::from_secs(number.checked_mul(60)?),
             "h" => Duration::from_secs(number.checked_mul(3600)?),
             _ => return None,
-        };
+        })?;
         rest = tail;
     }
     (!total.is_zero()).then_some(total)
@@ -518,7 +518,8 @@ mod tests {
         assert_eq!(parse_duration("90s"), Some(Duration::from_secs(90)));
         assert_eq!(parse_duration("1h2m3s"), Some(Duration::from_secs(3723)));
         assert_eq!(parse_duration("500ms"), Some(Duration::from_millis(500)));
-        for bad in ["", "s", "1", "1x", "-1s", "0s", "99999999999999999999s"] {
+        let sum = format!("{0}s{0}s", u64::MAX);
+        for bad in ["", "s", "1", "1x", "-1s", "0s", "99999999999999999999s", &sum] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
     }
