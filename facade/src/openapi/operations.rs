@@ -47,32 +47,28 @@ pub(super) fn paths(profile: Profile) -> Map<String, Value> {
 
 /// What operators and tools read: health, metrics, this document.
 fn server_paths(profile: Profile) -> impl Iterator<Item = (String, Value)> {
-    let get = move |path: &str, summary: &str, media: &str, kind: &str| {
-        let ok = success(summary, media, json!({"type": kind}), &[]);
+    let metrics = crate::metrics::MEDIA_TYPE;
+    let get = move |(path, summary, media, kind): (&str, &str, &str, &str)| {
+        let answer = |what| success(what, media, json!({"type": kind}), &[]);
         let mut responses = refusals(profile, &[]);
-        responses.insert("200".into(), ok);
+        responses.insert("200".into(), answer(summary));
         if path == "/readyz" {
-            let why = "Not ready, and why.";
-            let not_ready = success(why, media, json!({"type": kind}), &[]);
-            responses.insert("503".into(), not_ready);
+            responses.insert("503".into(), answer("Not ready, and why."));
         }
         let id = path.trim_start_matches('/').replace('.', "_");
-        let operation = open(&id, summary, responses);
-        (path.to_owned(), json!({"get": operation}))
+        (
+            path.to_owned(),
+            json!({"get": open(&id, summary, responses)}),
+        )
     };
-    [
-        get("/healthz", "The process lives.", TEXT, "string"),
-        get("/livez", "The process lives.", TEXT, "string"),
-        get("/readyz", "Requests can be answered.", TEXT, "string"),
-        get(
-            "/metrics",
-            "Metrics for Prometheus.",
-            crate::metrics::MEDIA_TYPE,
-            "string",
-        ),
-        get(super::PATH, "This document.", JSON, "object"),
-    ]
-    .into_iter()
+    let all = [
+        ("/healthz", "The process lives.", TEXT, "string"),
+        ("/livez", "The process lives.", TEXT, "string"),
+        ("/readyz", "Requests can be answered.", TEXT, "string"),
+        ("/metrics", "Metrics for Prometheus.", metrics, "string"),
+        (super::PATH, "This document.", JSON, "object"),
+    ];
+    all.into_iter().map(get)
 }
 
 /// An operation that needs no token.
@@ -151,9 +147,9 @@ fn operation<const N: usize>(
     responses.extend(successes.map(|(status, response)| (status.to_owned(), response)));
     let what = match verb {
         "list" => format!("Lists resources of kind {}.", info.seca_kind),
-        "get" => format!("Reads a {}.", info.noun),
-        "put" => format!("Creates a {} or replaces its intent.", info.noun),
-        _ => format!("Starts the deletion of a {}.", info.noun),
+        "get" => format!("Reads the {}.", info.noun),
+        "put" => format!("Creates the {} or replaces its intent.", info.noun),
+        _ => format!("Starts the deletion of the {}.", info.noun),
     };
     let parameters: Vec<Value> = parameters
         .iter()
@@ -187,70 +183,36 @@ fn name_parameter(name: &str, seca: bool) -> Value {
 
 /// Parameters that operations share.
 pub(super) fn parameters() -> Value {
-    let one = |place: &str, name: &str, what: &str, schema: Value| {
-        let parameter = json!({"name": name, "in": place, "description": what, "schema": schema});
-        (name.to_ascii_lowercase(), parameter)
-    };
-    let header = |name: &str, what: &str, schema: Value| one("header", name, what, schema);
-    let mut all: Map<String, Value> = [
-        header(
-            "Accept",
-            "Which resources are listed: with `deleted=true` also those that are being deleted, \
-             with `deleted=only` nothing else.",
-            json!({"type": "string", "default": JSON, "enum": [
-                JSON,
-                format!("{JSON}; deleted=true"),
-                format!("{JSON}; deleted=only"),
-            ]}),
-        ),
-        header(
-            "Cache-Control",
+    let (wait_max, limit_max) = (limits::SETTLE_MAX.as_secs(), limits::LIST_LIMIT_MAX);
+    let accept = [
+        JSON,
+        "application/json; deleted=true",
+        "application/json; deleted=only",
+    ];
+    json!({
+        "accept": {"in": "header", "name": "Accept", "description":
+            "Which resources are listed: with `deleted=true` also those that are being deleted, with `deleted=only` nothing else.",
+            "schema": {"type": "string", "default": JSON, "enum": accept}},
+        "cache-control": {"in": "header", "name": "Cache-Control", "description":
             "`no-cache` reads from the control plane instead of memory.",
-            json!({"type": "string"}),
-        ),
-        header(
-            "if-unmodified-since",
+            "schema": {"type": "string"}},
+        "if-unmodified-since": {"in": "header", "name": "if-unmodified-since", "description":
             "Only if `metadata.resourceVersion` is this number. Nothing is created then.",
-            json!({"type": "integer", "format": "int64"}),
-        ),
-        header(
-            "Prefer",
-            &format!(
-                "`wait=N`: wait at most N seconds, up to {}, until the resource has settled; \
-                 `respond-async`: do not wait. The status code is the same.",
-                limits::SETTLE_MAX.as_secs()
-            ),
-            json!({"type": "string", "examples": ["wait=10", "respond-async"]}),
-        ),
-        header(
-            "x-request-id",
+            "schema": {"type": "integer", "format": "int64"}},
+        "prefer": {"in": "header", "name": "Prefer", "description": format!(
+            "`wait=N`: wait at most N seconds, up to {wait_max}, until the resource has settled; `respond-async`: do not wait. The status code is the same."),
+            "schema": {"type": "string", "examples": ["wait=10", "respond-async"]}},
+        "x-request-id": {"in": "header", "name": "x-request-id", "description":
             "Names the request in the answer and in the server's log.",
-            json!({"type": "string"}),
-        ),
-        one(
-            "query",
-            "labels",
+            "schema": {"type": "string"}},
+        "labels": {"in": "query", "name": "labels", "description":
             "A selector: terms joined by commas, such as `env=prod,tier!=*gold,cpus>=4`.",
-            json!({"type": "string", "maxLength": ecp_xrds::limits::SELECTOR_LEN_MAX}),
-        ),
-        one(
-            "query",
-            "limit",
+            "schema": {"type": "string", "maxLength": ecp_xrds::limits::SELECTOR_LEN_MAX}},
+        "limit": {"in": "query", "name": "limit", "description":
             "Items on a page. What is out of bounds is moved into them.",
-            json!({
-                "type": "integer", "minimum": 1, "maximum": limits::LIST_LIMIT_MAX,
-                "default": limits::LIST_LIMIT_DEFAULT,
-            }),
-        ),
-    ]
-    .into_iter()
-    .collect();
-    let (_, skip_token) = one(
-        "query",
-        "skipToken",
-        "From the page before. It belongs to one list with one selector.",
-        json!({"type": "string", "maxLength": limits::SKIP_TOKEN_LEN_MAX}),
-    );
-    all.insert("skipToken".into(), skip_token);
-    all.into()
+            "schema": {"type": "integer", "minimum": 1, "maximum": limit_max, "default": limits::LIST_LIMIT_DEFAULT}},
+        "skipToken": {"in": "query", "name": "skipToken", "description":
+            "From the page before. It belongs to one list with one selector.",
+            "schema": {"type": "string", "maxLength": limits::SKIP_TOKEN_LEN_MAX}},
+    })
 }

@@ -1,11 +1,18 @@
 //! Schemas of what is sent: those of the kinds' types, as JSON Schema, in SECA's envelope.
 
+use std::collections::BTreeSet;
+
 use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Reference};
 use serde_json::{Map, Value, json};
 
+use super::responses::PROFILES;
 use crate::error::{self, ErrorKind};
 use crate::limits;
 use crate::{path, view};
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+/// What names of members of free objects look like: without control characters.
+const NAME_OF_MEMBER_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
 
 /// A component of the document, by name.
 pub(super) fn reference(section: &str, name: &str) -> Value {
@@ -56,219 +63,181 @@ fn status(schema: Value) -> Value {
         .as_object()
         .cloned()
         .unwrap_or_default();
-    let mut properties = Map::new();
-    for (name, field) in fields {
-        match name.as_str() {
-            "state" => properties.insert(name, field),
-            "history" => properties.insert("conditions".into(), field),
-            hidden if view::HIDDEN_STATUS_FIELDS.contains(&hidden) => None,
-            _ => properties.insert(name, field),
-        };
-    }
-    let mut status = json!({
-        "type": "object",
-        "description": schema["description"],
-        "required": ["state", "conditions"],
-    });
-    status["properties"] = properties.into();
-    shared_references(plain(status))
+    let shown = fields
+        .into_iter()
+        .filter_map(|(name, field)| match name.as_str() {
+            "state" => Some((name, field)),
+            "history" => Some(("conditions".into(), field)),
+            other => (!view::HIDDEN_STATUS_FIELDS.contains(&other)).then_some((name, field)),
+        });
+    shared_references(plain(json!({
+        "type": "object", "description": schema["description"],
+        "required": ["state", "conditions"], "properties": Value::Object(shown.collect()),
+    })))
 }
 
 /// The document of a resource, as it is answered.
 fn resource(info: &KindInfo, envelope: &Value) -> Value {
-    let mut properties = common(envelope);
-    let mut required = vec!["metadata", "spec"];
-    properties.insert("metadata".into(), metadata(info));
-    properties.insert(
-        "spec".into(),
-        reference("schemas", &format!("{}Spec", info.kind)),
-    );
+    let mut required = vec![("metadata", metadata(info)), ("spec", part(info, "Spec"))];
     if view::has_status(info) {
-        required.push("status");
-        properties.insert(
-            "status".into(),
-            reference("schemas", &format!("{}Status", info.kind)),
-        );
+        required.push(("status", part(info, "Status")));
     }
-    json!({
-        "type": "object",
-        "description": format!("A {}.", info.noun),
-        "properties": properties,
-        "required": required,
-    })
+    object(&format!("One {}.", info.noun), required, common(envelope))
 }
 
-/// What is read of a body.
+/// What is read of a body. Free objects have rules for names that what is stored need not keep.
 fn input(info: &KindInfo, envelope: &Value) -> Value {
-    let spec = format!("{}Spec", info.kind);
-    let spec_required = ecp_xrds::version_schema(info)["properties"]["spec"]["required"].is_array();
-    let mut properties = common(envelope);
-    properties.insert("spec".into(), reference("schemas", &spec));
-    properties.insert(
-        "metadata".into(),
-        json!({
-            "type": "object",
-            "properties": {
-                "region": text("Region to make it in; by default that of the server."),
-            },
-        }),
-    );
-    let mut input = json!({
-        "type": "object",
-        "description": format!("The intent for a {}. It replaces what was there.", info.noun),
-        "properties": properties,
-    });
-    if spec_required {
-        input["required"] = json!(["spec"]);
+    let name = || json!({"pattern": NAME_OF_MEMBER_PATTERN});
+    let mut optional = common(envelope);
+    for (_, field) in &mut optional {
+        field["propertyNames"] = name();
     }
-    input
+    let region = text("Region to make it in; by default that of the server.");
+    let metadata = json!({"type": "object", "properties": {"region": region}});
+    optional.push(("metadata", metadata));
+    let described = &ecp_xrds::version_schema(info)["properties"]["spec"];
+    let mut spec = part(info, "Spec");
+    if described[PRESERVE] == true {
+        let reserved = [&ENVELOPE_SPEC_FIELDS[..], &CROSSPLANE_SPEC_FIELDS[..]].concat();
+        spec["propertyNames"] = name();
+        spec["propertyNames"]["not"] = json!({"enum": reserved});
+    }
+    let what = format!(
+        "The intent for one {}. It replaces what was there.",
+        info.noun
+    );
+    let mut required = vec![("spec", spec)];
+    if !described["required"].is_array() {
+        optional.append(&mut required);
+    }
+    object(&what, required, optional)
+}
+
+/// A schema of a kind.
+fn part(info: &KindInfo, what: &str) -> Value {
+    reference("schemas", &format!("{}{what}", info.kind))
 }
 
 /// Labels, annotations and extensions.
-fn common(envelope: &Value) -> Map<String, Value> {
-    let fields = envelope.as_object().cloned().unwrap_or_default();
-    fields.into_iter().map(|(k, v)| (k, plain(v))).collect()
+fn common(envelope: &Value) -> Vec<(&'static str, Value)> {
+    ["labels", "annotations", "extensions"]
+        .map(|name| (name, plain(envelope[name].clone())))
+        .into()
 }
 
 /// SECA metadata of a kind (section 2.2).
 fn metadata(info: &KindInfo) -> Value {
-    let constant = |value: &str| json!({"type": "string", "const": value});
-    let mut properties = json!({
-        "name": text("Name of the resource."),
-        "apiVersion": constant("v1"),
-        "kind": constant(info.seca_kind),
-        "provider": constant(&info.provider_version()),
-        "resource": text("Collection and name."),
-        "ref": text("URN of the resource, for references."),
-        "verb": {"type": "string", "enum": verbs(info)},
-    });
-    let mut required: Vec<&str> = vec![
-        "name",
-        "apiVersion",
-        "kind",
-        "provider",
-        "resource",
-        "ref",
-        "verb",
+    let verbs = if info.catalogue {
+        &["GET"][..]
+    } else {
+        &["GET", "PUT"]
+    };
+    let mut required = vec![
+        ("name", text("Name of the resource.")),
+        ("apiVersion", constant("v1")),
+        ("kind", constant(info.seca_kind)),
+        ("provider", constant(&info.provider_version())),
+        ("resource", text("Collection and name.")),
+        ("ref", text("URN of the resource, for references.")),
+        ("verb", json!({"type": "string", "enum": verbs})),
     ];
-    for parent in path::parent_names(info) {
-        properties[parent] = text(&format!("The {parent} it is in."));
-        required.push(parent);
-    }
+    required
+        .extend(path::parent_names(info).map(|parent| (parent, text(&format!("Its {parent}.")))));
     if view::has_region(info) {
-        properties["region"] = text("Region it is in.");
-        required.push("region");
+        required.push(("region", text("Region it is in.")));
     }
+    let mut optional = vec![];
     if view::has_times(info) {
-        properties["createdAt"] = time("When it was made.");
-        properties["lastModifiedAt"] = time("When its intent last changed.");
-        properties["deletedAt"] = time("When its deletion began; absent while it is wanted.");
-        properties["resourceVersion"] = json!({
+        let version = json!({
             "type": "integer", "format": "int64", "minimum": 1,
             "description": "Counts the accepted changes of the intent; for if-unmodified-since.",
         });
-        required.extend(["createdAt", "lastModifiedAt", "resourceVersion"]);
+        required.extend([
+            ("createdAt", time("When it was made.")),
+            ("lastModifiedAt", time("When its intent last changed.")),
+            ("resourceVersion", version),
+        ]);
+        let deleted = time("When its deletion began; absent while it is wanted.");
+        optional.push(("deletedAt", deleted));
     }
-    json!({"type": "object", "properties": properties, "required": required})
-}
-
-/// The verbs that answers with a document of the kind can name.
-fn verbs(info: &KindInfo) -> &'static [&'static str] {
-    if info.catalogue {
-        &["GET"]
-    } else {
-        &["GET", "PUT"]
-    }
+    object("What identifies the resource.", required, optional)
 }
 
 fn list(info: &KindInfo) -> Value {
     json!({
-        "type": "object",
-        "description": format!("A page of a list, in the order of names; each item is a {}.", info.noun),
+        "type": "object", "required": ["items", "metadata"],
+        "description": format!("A list, in the order of names; each item is one {}.", info.noun),
         "properties": {
-            "items": {
-                "type": "array",
-                "maxItems": limits::LIST_LIMIT_MAX,
-                "items": reference("schemas", info.kind),
-            },
-            "metadata": {
-                "type": "object",
-                "properties": {
-                    "provider": {"type": "string", "const": info.provider_version()},
-                    "resource": text("The collection."),
-                    "verb": {"type": "string", "const": "GET"},
-                    "skipToken": text("Asks for the next page; absent on the last one."),
-                },
-                "required": ["provider", "resource", "verb"],
-            },
+            "items": {"type": "array", "maxItems": limits::LIST_LIMIT_MAX, "items": part(info, "")},
+            "metadata": {"type": "object", "required": ["provider", "resource", "verb"], "properties": {
+                "provider": constant(&info.provider_version()),
+                "resource": text("The collection."),
+                "verb": constant("GET"),
+                "skipToken": text("Asks for the next page; absent on the last one."),
+            }},
         },
-        "required": ["items", "metadata"],
     })
 }
 
 /// The problem document of every refusal (section 1.5).
 fn problem() -> Value {
-    let mut types: Vec<&str> = ErrorKind::ALL
+    let types: BTreeSet<&str> = ErrorKind::ALL
         .iter()
-        .flat_map(|kind| super::responses::PROFILES.map(|p| error::problem_type(kind.status(p))))
+        .flat_map(|kind| PROFILES.map(|p| error::problem_type(kind.status(p))))
         .collect();
-    types.sort_unstable();
-    types.dedup();
     let bounded =
         |max: usize, what: &str| json!({"type": "string", "maxLength": max, "description": what});
+    let (detail_max, pointer_max) = (
+        limits::PROBLEM_DETAIL_LEN_MAX,
+        limits::PROBLEM_POINTER_LEN_MAX,
+    );
+    let source = json!({"type": "object", "required": ["pointer", "parameter"], "properties": {
+        "pointer": bounded(pointer_max, "JSON pointer into the body, or empty."),
+        "parameter": text("Name of a parameter or header, or empty."),
+    }});
     json!({
-        "type": "object",
-        "description": "Why a request was refused.",
+        "type": "object", "description": "Why a request was refused.",
+        "required": ["type", "title", "status", "detail", "instance", "sources"],
         "properties": {
             "type": {"type": "string", "format": "uri", "enum": types},
             "title": text("The status code in words."),
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "detail": bounded(limits::PROBLEM_DETAIL_LEN_MAX, "What is wrong."),
-            "instance": bounded(limits::PROBLEM_POINTER_LEN_MAX, "Path of the request."),
-            "sources": {
-                "type": "array",
-                "description": "The parts of the request that are at fault.",
-                "maxItems": limits::PROBLEM_SOURCES_MAX,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "pointer": bounded(
-                            limits::PROBLEM_POINTER_LEN_MAX,
-                            "JSON pointer into the body, or empty.",
-                        ),
-                        "parameter": text("Name of a parameter or header, or empty."),
-                    },
-                    "required": ["pointer", "parameter"],
-                },
-            },
+            "detail": bounded(detail_max, "What is wrong."),
+            "instance": bounded(pointer_max, "Path of the request."),
+            "sources": {"type": "array", "maxItems": limits::PROBLEM_SOURCES_MAX, "items": source,
+                "description": "The parts of the request that are at fault."},
         },
-        "required": ["type", "title", "status", "detail", "instance", "sources"],
     })
 }
 
 fn discovery() -> Value {
+    let endpoint = json!({"type": "object", "required": ["provider", "url"], "properties": {
+        "provider": text("Name and version of the API."),
+        "url": {"type": "string", "format": "uri", "description": "Base URL, without the version."},
+    }});
+    json!({
+        "type": "object", "description": "The APIs that are served and where.",
+        "required": ["version", "endpoints"],
+        "properties": {"version": constant("v1"), "endpoints": {"type": "array", "items": endpoint}},
+    })
+}
+
+type Members = Vec<(&'static str, Value)>;
+
+fn object(description: &str, required: Members, optional: Members) -> Value {
+    let names: Vec<&str> = required.iter().map(|(name, _)| *name).collect();
+    let members = required.into_iter().chain(optional);
+    let properties: Map<String, Value> = members.map(|(k, v)| (k.to_owned(), v)).collect();
     json!({
         "type": "object",
-        "description": "The APIs that are served and where.",
-        "properties": {
-            "version": {"type": "string", "const": "v1"},
-            "endpoints": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "provider": text("Name and version of the API."),
-                        "url": {
-                            "type": "string", "format": "uri",
-                            "description": "Base URL, without the version.",
-                        },
-                    },
-                    "required": ["provider", "url"],
-                },
-            },
-        },
-        "required": ["version", "endpoints"],
+        "description": description,
+        "properties": properties,
+        "required": names,
     })
+}
+
+fn constant(value: &str) -> Value {
+    json!({"type": "string", "const": value})
 }
 
 fn text(description: &str) -> Value {
@@ -282,43 +251,33 @@ fn time(description: &str) -> Value {
 /// A structural schema as plain JSON Schema: without Kubernetes' keywords, whose meaning JSON
 /// Schema has words for where it bears on what may be sent.
 fn plain(schema: Value) -> Value {
-    let Value::Object(map) = schema else {
-        return schema;
-    };
-    let mut out = Map::new();
-    for (keyword, value) in map {
-        let value = match keyword.as_str() {
-            "properties" | "additionalProperties" | "items" | "not" => below(&keyword, value),
-            "oneOf" | "anyOf" | "allOf" => match value {
-                Value::Array(all) => all.into_iter().map(plain).collect(),
-                other => other,
-            },
-            "x-kubernetes-preserve-unknown-fields" => {
-                out.insert("additionalProperties".into(), true.into());
-                continue;
+    match schema {
+        Value::Object(map) => {
+            let mut out: Map<String, Value> = map.into_iter().filter_map(keyword).collect();
+            if out.get("properties") == Some(&json!({})) {
+                out.remove("properties");
             }
-            "x-kubernetes-int-or-string" => {
-                out.insert("type".into(), json!(["integer", "string"]));
-                continue;
-            }
-            other if other.starts_with("x-kubernetes-") || other == "nullable" => continue,
-            _ => value,
-        };
-        out.insert(keyword, value);
+            Value::Object(out)
+        }
+        Value::Array(all) => all.into_iter().map(plain).collect(),
+        scalar => scalar,
     }
-    if out.get("properties") == Some(&json!({})) {
-        out.remove("properties");
-    }
-    Value::Object(out)
 }
 
-/// The schemas below a keyword, plain.
-fn below(keyword: &str, value: Value) -> Value {
-    match value {
-        Value::Object(fields) if keyword == "properties" => {
-            Value::Object(fields.into_iter().map(|(k, v)| (k, plain(v))).collect())
+/// A keyword of a structural schema, as JSON Schema has it.
+fn keyword((keyword, value): (String, Value)) -> Option<(String, Value)> {
+    match (keyword.as_str(), value) {
+        ("properties", Value::Object(fields)) => {
+            let fields = fields.into_iter().map(|(k, v)| (k, plain(v)));
+            Some((keyword, Value::Object(fields.collect())))
         }
-        other => plain(other),
+        ("additionalProperties" | "items" | "not" | "oneOf" | "anyOf" | "allOf", value) => {
+            Some((keyword, plain(value)))
+        }
+        (PRESERVE, _) => Some(("additionalProperties".into(), true.into())),
+        ("x-kubernetes-int-or-string", _) => Some(("type".into(), json!(["integer", "string"]))),
+        (other, _) if other.starts_with("x-kubernetes-") || other == "nullable" => None,
+        (_, value) => Some((keyword, value)),
     }
 }
 
