@@ -94,6 +94,8 @@ pub struct Config {
     pub settle: Duration,
     /// Largest request body.
     pub body_bytes_max: usize,
+    /// Longest time a client may take to send its headers, and a connection may be idle.
+    pub header_read_timeout: Duration,
     /// Longest time a client may take to send its body.
     pub body_read_timeout: Duration,
     /// Requests worked on at once.
@@ -120,6 +122,7 @@ impl Config {
             references: ReferencePolicies::default(),
             settle: limits::SETTLE_DEFAULT,
             body_bytes_max: limits::BODY_BYTES_MAX,
+            header_read_timeout: limits::HEADER_READ_TIMEOUT,
             body_read_timeout: limits::BODY_READ_TIMEOUT,
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
         }

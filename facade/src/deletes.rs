@@ -1,5 +1,6 @@
 //! DELETE (SECA section 3.8).
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -67,7 +68,7 @@ impl Facade {
                 }
             }
             if let Some(_waiting) = self.wait_instead_of(slot) {
-                wait_gone(kind, entry.uid(), deadline).await;
+                wait_gone(kind, entry.uid(), self.wait_over(deadline)).await;
             }
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::ACCEPTED;
@@ -138,15 +139,15 @@ impl Facade {
     }
 }
 
-/// Waits until an object is gone, or the deadline is over.
-async fn wait_gone(kind: &Arc<KindCache>, uid: &str, deadline: Instant) {
+/// Waits until an object is gone, or the wait is over.
+async fn wait_gone(kind: &Arc<KindCache>, uid: &str, over: impl Future<Output = ()>) {
+    let mut over = pin!(over);
     let mut changes = kind.subscribe(uid);
     while changes.current().is_some() {
-        if tokio::time::timeout_at(deadline, changes.changed())
-            .await
-            .is_err()
-        {
-            return;
+        tokio::select! {
+            biased;
+            () = &mut over => return,
+            () = changes.changed() => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use ecp_meta::object;
 use ecp_xrds::{KindInfo, Scope};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -146,6 +147,19 @@ impl Facade {
     pub(crate) fn wait_instead_of(&self, slot: Slot<'_>) -> Option<SemaphorePermit<'_>> {
         drop(slot);
         self.inner.waiting.try_acquire().ok()
+    }
+
+    /// Ends at a deadline, and soon after a drain began: who waits is to be answered before
+    /// connections are cut.
+    pub(crate) async fn wait_over(&self, deadline: Instant) {
+        let drained = async {
+            self.draining().cancelled().await;
+            tokio::time::sleep(limits::DRAIN_WAIT_MAX).await;
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => {}
+            () = drained => {}
+        }
     }
 
     /// Cancelled when the facade takes no new connections.

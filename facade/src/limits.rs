@@ -65,5 +65,7 @@ pub const WATCH_SHORT: Duration = Duration::from_secs(5);
 /// How long a cache may be cut off from the control plane before reads bypass it.
 pub const CACHE_CUT_OFF_MAX: Duration = Duration::from_secs(5);
 
+/// How long requests that wait for the control plane still do so after shutdown was asked for.
+pub const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Longest time open requests may take to end after shutdown was asked for.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -10,6 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 use crate::config::{Access, Config};
 use crate::facade::{Facade, StartError};
@@ -59,12 +62,13 @@ impl Facade {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(limits::HEADER_READ_TIMEOUT);
+            .header_read_timeout(self.config().header_read_timeout);
         builder
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::HEADER_READ_TIMEOUT);
-        let service = TowerToHyperService::new(self.router());
+        let router = self.router();
+        let patience = self.config().header_read_timeout;
         let graceful = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
         loop {
@@ -84,13 +88,33 @@ impl Facade {
                     continue;
                 }
             };
+            let asked = CancellationToken::new();
+            let asking = asked.clone();
+            let service = router
+                .clone()
+                .map_request(move |request: Request<Incoming>| {
+                    asking.cancel();
+                    request
+                });
             let connection = builder
-                .serve_connection(prepared(stream), service.clone())
+                .serve_connection(prepared(stream), TowerToHyperService::new(service))
                 .into_owned();
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(error, "connection ended");
+                // hyper waits for ever for the bytes that tell HTTP/1 from HTTP/2.
+                let silent = async {
+                    if tokio::time::timeout(patience, asked.cancelled())
+                        .await
+                        .is_ok()
+                    {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                tokio::select! {
+                    ended = connection => if let Err(error) = ended {
+                        tracing::debug!(error, "connection ended");
+                    },
+                    () = silent => tracing::debug!("connection asked for nothing"),
                 }
                 drop(permit);
             });

@@ -1,7 +1,7 @@
 //! PUT: create or replace (SECA section 3.2, DESIGN D9).
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use ecp_xrds::Scope;
@@ -66,7 +66,10 @@ impl Facade {
             .write(target, name, &namespace, &checked, existing, condition)
             .await?;
         let entry = match self.wait_instead_of(slot) {
-            Some(_waiting) => settle(self.kind(target.info), written.entry, deadline).await,
+            Some(_waiting) => {
+                let kind = self.kind(target.info);
+                settle(kind, written.entry, self.wait_over(deadline)).await
+            }
             None => written.entry,
         };
         let status = if written.created {
@@ -248,6 +251,7 @@ impl Facade {
         condition: Condition,
     ) -> Result<Written, ApiError> {
         let kind = self.kind(target.info);
+        let mut made = false;
         for _ in 0..limits::WRITE_ATTEMPTS_MAX {
             if let (Some(entry), Some(wanted)) = (&existing, condition) {
                 check_condition(entry, wanted)?;
@@ -264,9 +268,18 @@ impl Facade {
                 .await
             {
                 Ok((created, object)) => {
+                    made |= created;
                     let entry = kind.written(object);
                     refuse_deleting(&entry, target)?;
-                    return Ok(Written { entry, created });
+                    let applied = !existing.as_ref().is_some_and(|e| e.shared());
+                    if condition.is_none() && applied && leftover(&entry, &checked.spec) {
+                        existing = Some(entry);
+                        continue;
+                    }
+                    return Ok(Written {
+                        entry,
+                        created: made,
+                    });
                 }
                 Err(CallError::Conflict(_)) => {}
                 Err(CallError::NotFound(_)) if existing.is_some() => {}
@@ -425,6 +438,14 @@ fn replacement(old: Option<&Value>, new: &Value) -> Value {
     Value::Object(removed.chain(kept).collect())
 }
 
+/// Whether an apply left something of others in place: they wrote just before it, or the cache had
+/// not heard of them yet.
+fn leftover(entry: &Entry, spec: &Value) -> bool {
+    let mut patch = replacement(entry.object().get("spec"), spec);
+    keep_crossplane_fields(&mut patch);
+    entry.shared() && patch != *spec
+}
+
 /// Crossplane's fields are no part of what a client replaces.
 fn keep_crossplane_fields(patch: &mut Value) {
     if let Value::Object(patch) = patch {
@@ -432,11 +453,13 @@ fn keep_crossplane_fields(patch: &mut Value) {
     }
 }
 
-/// Waits until the control plane is done with a resource, or the deadline is over.
-async fn settle(kind: &Arc<KindCache>, written: Arc<Entry>, deadline: Instant) -> Arc<Entry> {
-    if deadline.saturating_duration_since(Instant::now()) == Duration::ZERO {
-        return written;
-    }
+/// Waits until the control plane is done with a resource, or the wait is over.
+async fn settle(
+    kind: &Arc<KindCache>,
+    written: Arc<Entry>,
+    over: impl Future<Output = ()>,
+) -> Arc<Entry> {
+    let mut over = pin!(over);
     let mut changes = kind.subscribe(written.uid());
     let mut latest = written;
     loop {
@@ -449,11 +472,10 @@ async fn settle(kind: &Arc<KindCache>, written: Arc<Entry>, deadline: Instant) -
         if latest.settled() {
             return latest;
         }
-        if tokio::time::timeout_at(deadline, changes.changed())
-            .await
-            .is_err()
-        {
-            return latest;
+        tokio::select! {
+            biased;
+            () = &mut over => return latest,
+            () = changes.changed() => {}
         }
     }
 }

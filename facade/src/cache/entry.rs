@@ -40,9 +40,13 @@ impl Entry {
             .filter_map(|f| f.get("time")?.as_str())
             .max()
             .map(str::to_owned);
-        let shared = writes()
-            .filter(|f| f.get("manager").and_then(Value::as_str) != Some(FIELD_MANAGER))
-            .any(owns_intent);
+        // An apply removes only what an apply of ours set. What a merge of ours took over from
+        // others stays in place like theirs.
+        let applied = |f: &&Value| {
+            let text = |field| f.get(field).and_then(Value::as_str);
+            text("manager") == Some(FIELD_MANAGER) && text("operation") != Some("Update")
+        };
+        let shared = writes().filter(|f| !applied(f)).any(owns_intent);
         Self {
             key: key_of(info, &object),
             resource_version: parse_version(object::resource_version(&object)),
@@ -94,8 +98,8 @@ impl Entry {
         self.written_at.as_deref()
     }
 
-    /// Whether somebody else owns parts of the user's intent, so that leaving a field out of an
-    /// apply would not remove it.
+    /// Whether parts of the user's intent are owned by somebody else, or by a merge, so that
+    /// leaving a field out of an apply would not remove it.
     pub(crate) fn shared(&self) -> bool {
         self.shared
     }

@@ -1,9 +1,11 @@
 //! PUT: create, replace, wait, refuse.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ecp_facade::{ReferencePolicies, ReferencePolicy};
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::player::Mood;
@@ -409,4 +411,73 @@ async fn a_forward_reference_is_accepted_where_the_policy_defers() {
 
 fn is_active(answer: &crate::world::Answer) -> bool {
     answer.status == 200 && answer.json()["status"]["state"] == "active"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_put_took_over_from_others_is_replaced_by_the_next_one() {
+    let world = World::with_workspace().await;
+    let theirs = json!({
+        "apiVersion": "workspace.v1.secapi.cloud/v1", "kind": "Workspace",
+        "metadata": {"name": "shared"},
+        "spec": {"commonData": {"labels": {"env": "dev"}}},
+    });
+    world
+        .objects("Workspace")
+        .patch(
+            "shared",
+            &PatchParams::apply("kubectl"),
+            &Patch::Apply(theirs),
+        )
+        .await
+        .expect("applied");
+    let path = WORKSPACE.replace("/prod", "/shared");
+    world.eventually(&path, |a| a.status == 200).await;
+    for labels in [
+        json!({"env": "prod", "tier": "x"}),
+        json!({"env": "prod"}),
+        json!({"team": "a"}),
+    ] {
+        let body = json!({"labels": labels, "spec": {}});
+        let answer = world.put(&path, body).await.ok(200);
+        assert_eq!(answer["labels"], labels);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_put_replaces_what_others_wrote_just_before_it() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let world = World::with(|config| {
+        let (armed, through) = (Arc::clone(&armed), config.client.clone());
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (armed, through) = (Arc::clone(&armed), through.clone());
+            async move {
+                if request.method() == http::Method::PATCH && armed.swap(false, Ordering::SeqCst) {
+                    let labels = json!({"spec": {"commonData": {"labels": {"tier": "theirs"}}}});
+                    let body = kube::client::Body::from(labels.to_string().into_bytes());
+                    let path = request.uri().path().to_owned();
+                    let theirs = http::Request::patch(format!("{path}?fieldManager=kubectl"))
+                        .header("content-type", "application/merge-patch+json")
+                        .body(body)
+                        .expect("request");
+                    assert!(
+                        through
+                            .send(theirs)
+                            .await
+                            .expect("answer")
+                            .status()
+                            .is_success()
+                    );
+                }
+                through.send(request).await.map_err(tower::BoxError::from)
+            }
+        });
+        config.client = kube::Client::new(service, "default");
+    })
+    .await;
+    world.put(WORKSPACE, json!({})).await.ok(201);
+    armed.store(true, Ordering::SeqCst);
+    let body = json!({"labels": {"env": "prod"}, "spec": {}});
+    let answer = world.put(WORKSPACE, body.clone()).await.ok(200);
+    assert!(!armed.load(Ordering::SeqCst), "nobody came in between");
+    assert_eq!(answer["labels"], body["labels"]);
 }

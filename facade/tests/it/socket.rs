@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 
 use crate::contract;
 use crate::player::Mood;
-use crate::world::{DISKS, SKUS, TOKEN, WORKSPACE, World, disk};
+use crate::world::{DISKS, SKUS, TOKEN, WORKSPACE, World, disk, states};
 
 type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Empty<bytes::Bytes>>;
 
@@ -273,4 +273,55 @@ async fn head_works_on_a_kept_connection() {
         let (_, body) = get(&client, format!("http://{address}{SKUS}")).await;
         assert_eq!(announced, body.len().to_string());
     }
+}
+
+/// A facade without patience whose control plane nobody serves, on a socket.
+async fn alone() -> (std::net::SocketAddr, CancellationToken) {
+    let lost = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, tower::BoxError>("nobody is there".into())
+    });
+    let client = kube::Client::new(lost, "default");
+    let access = Access::Tokens(Arc::new(StaticTokens::admin(TOKEN)));
+    let shutdown = CancellationToken::new();
+    let mut config = Config::new(client, "r", "http://facade.test", access);
+    config.header_read_timeout = Duration::from_millis(100);
+    let facade = Facade::start(config, shutdown.clone()).expect("facade");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listener");
+    let address = listener.local_addr().expect("address");
+    tokio::spawn(async move { facade.serve(listener).await });
+    (address, shutdown)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_asks_for_nothing_is_closed() {
+    let (address, shutdown) = alone().await;
+    for said in [&b""[..], b"PRI * HTTP", b"GET /healthz HT"] {
+        let mut stream = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("connection");
+        stream.write_all(said).await.expect("written");
+        let mut answer = Vec::new();
+        let reading = stream.read_to_end(&mut answer);
+        let closed = tokio::time::timeout(Duration::from_secs(20), reading);
+        assert!(closed.await.is_ok(), "open after {said:?}");
+    }
+    shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_waits_for_long_is_answered_when_the_server_stops() {
+    let world = World::with_workspace().await;
+    world.mood(Mood::Idle);
+    let stop = world.shutdown.clone();
+    let path = format!("{DISKS}/d");
+    let waiting = world.put_with(&path, &[("prefer", "wait=60")], disk(1));
+    let stopping = async {
+        world.eventually(&path, |a| a.status == 200).await;
+        stop.cancel();
+    };
+    let both = async { tokio::join!(waiting, stopping).0 };
+    let answer = tokio::time::timeout(ecp_facade::limits::DRAIN_TIMEOUT, both)
+        .await
+        .expect("answered before connections are cut");
+    assert_eq!(states(&answer.ok(201)), ["pending"]);
 }
