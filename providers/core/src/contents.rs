@@ -208,14 +208,20 @@ impl Contents {
     async fn notify(&self, wake: impl Fn(Key)) {
         loop {
             self.stirred.notified().await;
-            // A teardown goes on at once; counting can wait for more.
+            // A teardown goes on at once; counting can wait for more, but not for ever.
             self.take_dirty(true).into_iter().for_each(&wake);
-            tokio::select! {
-                () = self.stirred.notified() => self.stirred.notify_one(),
-                () = tokio::time::sleep(COUNT_DEBOUNCE) => {
-                    self.take_dirty(false).into_iter().for_each(&wake);
+            let counted = tokio::time::sleep(COUNT_DEBOUNCE);
+            tokio::pin!(counted);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut counted => break,
+                    () = self.stirred.notified() => {
+                        self.take_dirty(true).into_iter().for_each(&wake);
+                    }
                 }
             }
+            self.take_dirty(false).into_iter().for_each(&wake);
         }
     }
 
@@ -405,5 +411,21 @@ pub(crate) mod tests {
         contents.disown("ns");
         contents.stir("ns");
         assert!(contents.take_dirty(false).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn contents_are_counted_also_while_they_never_rest() {
+        let contents = Contents::default();
+        contents.own("ns", Key::new("tenant", "mr"), false);
+        let woken = Arc::new(Mutex::new(0));
+        let (told, follower) = (Arc::clone(&woken), contents.clone());
+        let task = tokio::spawn(async move { follower.notify(|_| *told.lock() += 1).await });
+        for _ in 0..20 {
+            contents.stir("ns");
+            tokio::time::sleep(COUNT_DEBOUNCE / 4).await;
+        }
+        task.abort();
+        let woken = *woken.lock();
+        assert!((4..=6).contains(&woken), "{woken}");
     }
 }
