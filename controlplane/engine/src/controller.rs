@@ -90,7 +90,8 @@ pub(crate) async fn run<R: Reconciler>(
     tasks.wait().await;
 }
 
-/// A key that is being worked on; given back when dropped, also by a panic.
+/// A key that is being worked on; given back when dropped. After a panic it has another turn, as
+/// after any failure.
 struct Held<K: Ord + Clone> {
     queue: Arc<Queue<K>>,
     key: K,
@@ -98,6 +99,10 @@ struct Held<K: Ord + Clone> {
 
 impl<K: Ord + Clone> Drop for Held<K> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let pause = backoff(BACKOFF, self.queue.failed(&self.key));
+            self.queue.add_after(self.key.clone(), pause);
+        }
         self.queue.done(&self.key);
     }
 }
@@ -130,4 +135,46 @@ async fn reconcile<R: Reconciler>(reconciler: &R, held: &Held<R::Key>, metrics: 
         }
     };
     metrics.reconciled(controller, outcome, started.elapsed());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Clumsy(AtomicUsize);
+
+    impl Reconciler for Clumsy {
+        type Key = &'static str;
+
+        #[expect(clippy::unnecessary_literal_bound, reason = "the trait's signature")]
+        fn name(&self) -> &str {
+            "clumsy"
+        }
+
+        async fn reconcile(&self, _: &&'static str) -> Result<Next, Failure> {
+            assert!(self.0.fetch_add(1, Ordering::SeqCst) > 0, "told to panic");
+            Ok(Next::Wait)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_whose_reconcile_panicked_has_another_turn() {
+        let (queue, stop) = (Arc::new(Queue::new()), CancellationToken::new());
+        let clumsy = Arc::new(Clumsy(AtomicUsize::new(0)));
+        queue.add("a");
+        let work = run(
+            Arc::clone(&clumsy),
+            queue,
+            1,
+            Metrics::default(),
+            stop.clone(),
+        );
+        let work = tokio::spawn(work);
+        tokio::time::sleep(BACKOFF.1).await;
+        stop.cancel();
+        work.await.expect("no panic");
+        assert_eq!(clumsy.0.load(Ordering::SeqCst), 2);
+    }
 }
