@@ -246,7 +246,6 @@ impl Controller {
 
     async fn delete(&self, claim: Value, xr: Option<&Value>) -> Result<Next, Failure> {
         let mut conditions = self.conditions(&claim);
-        conditions.deleting();
         let foreground = claim
             .pointer("/spec/compositeDeletePolicy")
             .and_then(Value::as_str)
@@ -266,9 +265,13 @@ impl Controller {
                 }
             }
             if foreground {
-                if let Some(why) = held_up_by(xr) {
-                    self.record(&claim, &Event::warning(reason::DELETE, why));
-                    conditions.deleting_behind(why);
+                // Said once: a condition that is set twice has a new time whenever it is looked at.
+                match held_up_by(xr) {
+                    Some(why) => {
+                        self.record(&claim, &Event::warning(reason::DELETE, why));
+                        conditions.deleting_behind(why);
+                    }
+                    None => conditions.deleting(),
                 }
                 // The XR's end wakes the claim; this is for when the watch breaks off.
                 self.write_conditions(&claim, &conditions).await?;
@@ -289,6 +292,7 @@ impl Controller {
                 }
                 Ok(written) => {
                     self.claims.learn(&written);
+                    conditions.deleting();
                     conditions.synced();
                     self.write_conditions(&written, &conditions).await?;
                 }

@@ -188,7 +188,6 @@ impl<'a> Reconcile<'a> {
     async fn delete(mut self) -> Result<Next, Failure> {
         self.controller.deps.forget(self.key);
         self.controller.recorder.withdraw(object::uid(&self.xr));
-        self.conditions.deleting();
         let mut without = self.xr.clone();
         prepare::remove_finalizer(&mut without, keys::COMPOSITE_FINALIZER);
         if without != self.xr {
@@ -208,6 +207,7 @@ impl<'a> Reconcile<'a> {
                 Err(error) => {
                     let message = format!("cannot remove composite resource finalizer: {error}");
                     self.record(&Event::warning(reason::DELETE, message.as_str()));
+                    self.conditions.deleting();
                     self.conditions.failed(&message);
                     self.write_conditions().await?;
                     return Err(Failure::Error(message));
@@ -224,6 +224,7 @@ impl<'a> Reconcile<'a> {
     /// does not go, and why. Each change of one wakes the XR again.
     async fn tell_what_is_left(&mut self) {
         let Ok(left) = self.observe().await else {
+            self.conditions.deleting();
             return;
         };
         let failing = left.values().find_map(|resource| {
@@ -238,9 +239,13 @@ impl<'a> Reconcile<'a> {
                 )
             })
         });
-        if let Some(failing) = failing {
-            self.record(&Event::warning(reason::DELETE, failing.as_str()));
-            self.conditions.deleting_behind(&failing);
+        // Said once: a condition that is set twice has a new time whenever it is looked at.
+        match failing {
+            Some(failing) => {
+                self.record(&Event::warning(reason::DELETE, failing.as_str()));
+                self.conditions.deleting_behind(&failing);
+            }
+            None => self.conditions.deleting(),
         }
     }
 
@@ -519,7 +524,16 @@ mod tests {
         assert_eq!(parse_duration("1h2m3s"), Some(Duration::from_secs(3723)));
         assert_eq!(parse_duration("500ms"), Some(Duration::from_millis(500)));
         let sum = format!("{0}s{0}s", u64::MAX);
-        for bad in ["", "s", "1", "1x", "-1s", "0s", "99999999999999999999s", &sum] {
+        for bad in [
+            "",
+            "s",
+            "1",
+            "1x",
+            "-1s",
+            "0s",
+            "99999999999999999999s",
+            &sum,
+        ] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
     }

@@ -208,6 +208,49 @@ async fn a_deleted_xr_takes_its_resources_along() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_is_held_up_says_since_when_and_is_not_written_again() {
+    let harness = Harness::with_disks(volumes()).await;
+    let mut held = disk("d", 1);
+    held["metadata"]["finalizers"] = json!(["example.org/hold"]);
+    harness.create(&held).await;
+    let volume = harness
+        .until_list("Volume", |l| l.len() == 1)
+        .await
+        .remove(0);
+    let finalizers = json!(["example.org/hold"]);
+    let keep = json!([{"op": "add", "path": "/metadata/finalizers", "value": finalizers}]);
+    harness.edit(&volume, keep).await;
+    let busy = json!({"conditions": [{"type": "Synced", "status": "False", "reason": "R",
+        "message": "it is busy", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let busy = json!([{"op": "add", "path": "/status", "value": busy}]);
+    harness.edit_status(&volume, busy).await;
+    harness.settled().await;
+    harness.delete(&held).await;
+    harness.delete(&volume).await;
+    let why = format!(
+        "False Deleting cannot delete Volume {}: it is busy",
+        object::name(&volume)
+    );
+    let xr = harness
+        .until("Disk", NS, "d", |xr| condition(xr, "Ready") == why)
+        .await;
+    // As if some time had passed.
+    let conditions = xr["status"]["conditions"].as_array().expect("conditions");
+    let at = conditions
+        .iter()
+        .position(|c| c["type"] == "Ready")
+        .expect("Ready");
+    let path = format!("/status/conditions/{at}/lastTransitionTime");
+    let old = json!("2026-01-01T00:00:00Z");
+    let earlier = json!([{"op": "replace", "path": path, "value": old}]);
+    let before = harness.settled().await["status"];
+    harness.edit_status(&held, earlier).await;
+    assert_eq!(harness.settled().await["status"], before);
+    let xr = harness.get("Disk", NS, "d").await.expect("still there");
+    assert_eq!(xr.pointer(&path), Some(&old));
+}
+
+#[tokio::test]
 async fn a_paused_xr_is_left_alone_even_when_deleted() {
     let harness = Harness::with_disks(volumes()).await;
     let mut paused = disk("d", 1);
