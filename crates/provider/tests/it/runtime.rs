@@ -186,7 +186,7 @@ async fn odd_objects_are_refused_with_words_and_do_not_stop_anything() {
     });
     cluster.thing("annotations", nonsense, json!({})).await;
     cluster.reason("annotations", "Ready", "Available").await;
-    let never = json!({"crossplane.io/poll-interval": format!("{}s", u64::MAX)});
+    let never = json!({"crossplane.io/poll-interval": "18446744073709549568s"});
     cluster.thing("seldom", never, json!({})).await;
     cluster.reason("seldom", "Ready", "Available").await;
 }
