@@ -421,7 +421,11 @@ mod tests {
 
     fn informer() -> (Informer, Arc<Mutex<Vec<u64>>>) {
         let informer = Informer {
-            kind: Kind::new(GroupVersionKind::new("ex.test", "v1", "Disk"), "disks", true),
+            kind: Kind::new(
+                GroupVersionKind::new("ex.test", "v1", "Disk"),
+                "disks",
+                true,
+            ),
             state: RwLock::default(),
             synced: watch::Sender::new(false),
             stop: CancellationToken::new(),
