@@ -165,6 +165,13 @@ pub struct Event {
     pub previous: Option<Entry>,
 }
 
+impl Event {
+    /// Bytes it keeps in memory, roughly.
+    pub(crate) fn size(&self) -> usize {
+        self.value.len() + self.previous.as_ref().map_or(0, |e| e.value.len()) + self.key.len()
+    }
+}
+
 /// Why a watch ended.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WatchError {

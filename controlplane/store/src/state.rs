@@ -131,7 +131,10 @@ impl State {
             .cloned()
             .collect();
         // Still under the read lock: no event can fall between the replay and the registration.
-        Ok(self.hub.lock().add(prefix, replay))
+        let mut hub = self.hub.lock();
+        // And under the hub's: a watch that comes after the others were ended would never end.
+        self.check_open()?;
+        Ok(hub.add(prefix, replay))
     }
 
     pub(crate) fn compact(&self, before: Revision) -> Result<(), StoreError> {
@@ -339,7 +342,7 @@ impl Live {
     }
 
     fn remember(&mut self, event: Arc<Event>) {
-        self.history_bytes += cost(&event);
+        self.history_bytes += event.size();
         self.history.push_back(event);
         while self.history.len() > HISTORY_EVENTS_MAX || self.history_bytes > HISTORY_BYTES_MAX {
             let Some(first) = self.history.front() else {
@@ -353,13 +356,9 @@ impl Live {
     fn forget_before(&mut self, before: Revision) {
         self.oldest = self.oldest.max(before);
         while let Some(event) = self.history.pop_front_if(|e| e.revision <= self.oldest) {
-            self.history_bytes -= cost(&event);
+            self.history_bytes -= event.size();
         }
     }
-}
-
-fn cost(event: &Event) -> usize {
-    event.value.len() + event.previous.as_ref().map_or(0, |e| e.value.len()) + event.key.len()
 }
 
 enum Either<'a> {

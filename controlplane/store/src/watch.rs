@@ -3,17 +3,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures::Stream;
 use tokio::sync::mpsc;
 
 use crate::api::{Event, Watch, WatchError};
-use crate::limits::WATCH_QUEUE_LEN_MAX;
+use crate::limits::{WATCH_QUEUE_BYTES_MAX, WATCH_QUEUE_LEN_MAX};
 
 const LIVE: u8 = 0;
 const LAGGED: u8 = 1;
+/// Prefixes that are not worth a sweep.
+const SWEEP_MIN: usize = 64;
 
 /// Watchers by prefix.
 ///
@@ -23,11 +25,15 @@ const LAGGED: u8 = 1;
 pub(crate) struct Hub {
     by_segment: HashMap<String, Vec<Sender>>,
     by_prefix: Vec<(String, Sender)>,
+    /// Prefixes that were left when those of dropped watches were last looked for.
+    swept: usize,
 }
 
 #[derive(Debug)]
 struct Sender {
     queue: mpsc::Sender<Arc<Event>>,
+    /// Bytes that wait in the queue.
+    bytes: Arc<AtomicUsize>,
     end: Arc<AtomicU8>,
 }
 
@@ -36,10 +42,13 @@ impl Hub {
     pub(crate) fn add(&mut self, prefix: &str, replay: VecDeque<Arc<Event>>) -> Watch {
         let (queue, events) = mpsc::channel(WATCH_QUEUE_LEN_MAX);
         let end = Arc::new(AtomicU8::new(LIVE));
+        let bytes = Arc::new(AtomicUsize::new(0));
         let sender = Sender {
             queue,
+            bytes: bytes.clone(),
             end: end.clone(),
         };
+        self.sweep();
         if prefix.ends_with('/') {
             let senders = self.by_segment.entry(prefix.to_owned()).or_default();
             senders.retain(|s| !s.queue.is_closed());
@@ -52,10 +61,24 @@ impl Hub {
             receiver: Box::pin(Receiver {
                 replay,
                 events,
+                bytes,
                 end,
                 ended: false,
             }),
         }
+    }
+
+    /// Forgets dropped watches of prefixes where nothing happens any more. Done each time the
+    /// prefixes have doubled, so that it costs next to nothing.
+    fn sweep(&mut self) {
+        if self.by_segment.len() <= 2 * self.swept.max(SWEEP_MIN) {
+            return;
+        }
+        self.by_segment.retain(|_, senders| {
+            senders.retain(|s| !s.queue.is_closed());
+            !senders.is_empty()
+        });
+        self.swept = self.by_segment.len();
     }
 
     /// Sends one event to every watcher of its key; ends watchers that are gone or too slow.
@@ -83,6 +106,13 @@ impl Hub {
 
 impl Sender {
     fn send(&self, event: &Arc<Event>) -> bool {
+        let size = event.size();
+        // One event fits an empty queue, however large it is.
+        let waiting = self.bytes.fetch_add(size, Ordering::AcqRel);
+        if waiting > 0 && waiting.saturating_add(size) > WATCH_QUEUE_BYTES_MAX {
+            self.end.store(LAGGED, Ordering::Release);
+            return false;
+        }
         match self.queue.try_send(event.clone()) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -97,6 +127,7 @@ impl Sender {
 struct Receiver {
     replay: VecDeque<Arc<Event>>,
     events: mpsc::Receiver<Arc<Event>>,
+    bytes: Arc<AtomicUsize>,
     end: Arc<AtomicU8>,
     ended: bool,
 }
@@ -110,7 +141,10 @@ impl Stream for Receiver {
         }
         match self.events.poll_recv(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(event))),
+            Poll::Ready(Some(event)) => {
+                self.bytes.fetch_sub(event.size(), Ordering::AcqRel);
+                Poll::Ready(Some(Ok(event)))
+            }
             Poll::Ready(None) if self.ended => Poll::Ready(None),
             Poll::Ready(None) => {
                 self.ended = true;
@@ -122,5 +156,22 @@ impl Stream for Receiver {
                 })))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_watches_of_quiet_prefixes_are_forgotten() {
+        let mut hub = Hub::default();
+        let kept = hub.add("/kept/", VecDeque::new());
+        for n in 0..10_000 {
+            drop(hub.add(&format!("/{n}/"), VecDeque::new()));
+        }
+        assert!(hub.by_segment.len() <= 2 * SWEEP_MIN + 1);
+        assert!(hub.by_segment.contains_key("/kept/"));
+        drop(kept);
     }
 }

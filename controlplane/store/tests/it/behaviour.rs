@@ -239,6 +239,31 @@ async fn a_slow_watch_ends_with_an_error_after_the_events_it_has() {
 }
 
 #[tokio::test]
+async fn a_slow_watch_does_not_keep_large_values_without_bound() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut watch = store.watch("/", Revision(0)).await.unwrap();
+    let big = "x".repeat(1 << 20);
+    for _ in 0..100 {
+        commit(&store, vec![put("/a", &big, Expect::Any)]).await;
+    }
+    let mut seen = 0;
+    let end = loop {
+        match watch.next().await.unwrap() {
+            Ok(_) => seen += 1,
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end, WatchError::Lagged);
+    assert!((20..60).contains(&seen), "{seen}");
+    // One that keeps up sees all of them.
+    let mut watch = store.watch("/", store.revision()).await.unwrap();
+    for _ in 0..100 {
+        let at = commit(&store, vec![put("/a", &big, Expect::Any)]).await;
+        assert_eq!(next(&mut watch).await.2, at.0);
+    }
+}
+
+#[tokio::test]
 async fn history_is_bounded() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let big = "x".repeat(1 << 20);
