@@ -154,9 +154,14 @@ async fn accept_waiting(server: &Arc<ApiServer>, cluster: &ClusterName) -> Resul
         return Ok(());
     };
     let internal = server.internal();
-    let (all, _) = internal.list(cluster, &definitions, None).await?;
+    // Names are decided one definition after the other, each with what the ones before got.
+    let _naming = server.naming.lock().await;
+    let (mut all, _) = internal.list(cluster, &definitions, None).await?;
     let now = time(server.now());
-    for mut waiting in all.iter().cloned() {
+    for at in 0..all.len() {
+        let Some(mut waiting) = all.get(at).cloned() else {
+            break;
+        };
         if ecp_meta::condition::is_true(&waiting.value, "NamesAccepted") {
             continue;
         }
@@ -168,11 +173,14 @@ async fn accept_waiting(server: &Arc<ApiServer>, cluster: &ClusterName) -> Resul
             .collect();
         establish(&mut waiting.value, &others, &now);
         match internal.update(&waiting).await {
-            // It changed meanwhile, so that its names were decided again.
-            Err(status) if !matches!(status.reason(), "Conflict" | "NotFound") => {
-                return Err(status);
+            Ok(written) => {
+                if let Some(known) = all.get_mut(at) {
+                    *known = written;
+                }
             }
-            _ => {}
+            // It changed meanwhile, so that its names were decided again.
+            Err(status) if matches!(status.reason(), "Conflict" | "NotFound") => {}
+            Err(status) => return Err(status),
         }
     }
     Ok(())

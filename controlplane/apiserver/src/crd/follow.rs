@@ -55,6 +55,8 @@ async fn load(
             ..ListRequest::default()
         })
         .await?;
+    // Before the definitions are compiled: meanwhile this revision could be compacted.
+    let watch = server.store.watch(&prefix, found.revision).await?;
     for entry in &found.entries {
         put(
             server,
@@ -69,7 +71,6 @@ async fn load(
     server
         .registry
         .retain(|cluster, name| present.contains(&(cluster.clone(), name)));
-    let watch = server.store.watch(&prefix, found.revision).await?;
     Ok((watch, found.revision))
 }
 

@@ -208,6 +208,32 @@ async fn a_name_conflict_ends_when_the_winner_goes() {
 }
 
 #[tokio::test]
+async fn a_name_that_several_wait_for_goes_to_one_of_them() {
+    let api = with_foos().await;
+    for plural in ["bars", "bazs"] {
+        let mut other = foo_crd(|_| {});
+        other["metadata"]["name"] = format!("{plural}.ex.test").into();
+        other["spec"]["names"] = json!({"plural": plural, "kind": "Foo"});
+        let made = api.post(CRDS, other).await.expect(201);
+        assert_eq!(condition(&made, "NamesAccepted"), "False");
+    }
+    api.delete(&format!("{CRDS}/foos.ex.test"))
+        .await
+        .expect(200);
+    let path = |plural: &str| format!("/apis/ex.test/v1/namespaces/default/{plural}");
+    api.until(&path("bars"), 200).await;
+    // The next definition is decided on after the ones that waited.
+    let mut last = foo_crd(|_| {});
+    last["metadata"]["name"] = "lasts.ex.test".into();
+    last["spec"]["names"] = json!({"plural": "lasts", "kind": "Foo"});
+    let last = api.post(CRDS, last).await.expect(201);
+    assert_eq!(condition(&last, "NamesAccepted"), "False");
+    let bazs = api.get(&format!("{CRDS}/bazs.ex.test")).await.expect(200);
+    assert_eq!(condition(&bazs, "NamesAccepted"), "False");
+    assert_eq!(api.get(&path("bazs")).await.code, 404);
+}
+
+#[tokio::test]
 async fn bad_definitions_are_refused() {
     let api = Api::start().await;
     let bad = api.post(CRDS, foo_crd(|v| v["schema"] = json!({}))).await;
