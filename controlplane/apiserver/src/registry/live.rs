@@ -197,9 +197,11 @@ impl Registry {
             return Ok(known);
         }
         let compiled = Arc::new(compile(crd)?);
-        self.compiled
-            .lock()
-            .insert(digest, Arc::downgrade(&compiled));
+        let mut known = self.compiled.lock();
+        // Those that newer texts have replaced.
+        known.retain(|_, compiled| compiled.strong_count() > 0);
+        known.insert(digest, Arc::downgrade(&compiled));
+        drop(known);
         Ok(compiled)
     }
 }
@@ -225,5 +227,37 @@ fn snapshot(base: &Resources, crds: &BTreeMap<String, Definition>) -> Resources 
         version: u64::from_le_bytes(version),
         builtin: Arc::clone(&base.builtin),
         custom,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn replaced_texts_of_a_definition_are_forgotten() {
+        let registry = Registry::new();
+        for n in 0..5 {
+            let crd = json!({
+                "metadata": {"name": "foos.ex.test", "uid": "u"},
+                "spec": {
+                    "group": "ex.test", "scope": "Namespaced",
+                    "names": {"plural": "foos", "kind": "Foo"},
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {
+                            "type": "object", "description": n.to_string()
+                        }}
+                    }]
+                },
+                "status": {"conditions": [{"type": "Established", "status": "True"}]}
+            });
+            registry.put(&ClusterName::root(), &crd);
+        }
+        // One may be forgotten with the next.
+        assert!(registry.compiled.lock().len() <= 2);
+        assert_eq!(registry.resources(&ClusterName::root()).custom.len(), 1);
     }
 }
