@@ -133,7 +133,11 @@ where
             body,
         )
     };
-    answer.await.unwrap_or_else(Status::into_response)
+    // The body may never come.
+    tokio::time::timeout(scope.server.config.request_timeout, answer)
+        .await
+        .unwrap_or_else(|_| Err(Status::timeout("request did not complete in time")))
+        .unwrap_or_else(Status::into_response)
 }
 
 /// Answers a review: the posted object with its `status`.

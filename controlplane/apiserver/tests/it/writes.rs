@@ -1,9 +1,15 @@
 //! CREATE and UPDATE.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ecp_apiserver::Config;
+use bytes::Bytes;
+use ecp_apiserver::{Config, Identity};
+use http::Request;
+use http_body::Frame;
+use http_body_util::StreamBody;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::api::{Api, CRDS, FOOS, MAPS, config_map, foo, foo_crd, rv, with_foos};
 
@@ -477,4 +483,18 @@ async fn more_than_the_limits_is_told_to_come_back() {
     assert_eq!(answer.headers["retry-after"], "1");
     drop(watch);
     api.watch(&format!("{MAPS}?watch=true")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_review_whose_body_never_comes_is_given_up() {
+    let api = Api::start().await;
+    let (_open, body) = tokio::sync::mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
+    let body = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(body));
+    let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews").body(body);
+    let service = api.server.service(Identity::admin());
+    let answer = tokio::time::timeout(
+        Config::default().request_timeout * 2,
+        service.oneshot(request.unwrap()),
+    );
+    assert_eq!(answer.await.unwrap().unwrap().status(), 504);
 }
