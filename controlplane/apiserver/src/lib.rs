@@ -17,6 +17,7 @@ mod controllers;
 mod crd;
 pub mod discovery;
 mod expiry;
+mod finish;
 mod handlers;
 pub mod internal;
 pub mod limits;

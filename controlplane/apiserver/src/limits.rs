@@ -10,8 +10,8 @@ pub const DISCARD_BYTES_MAX: usize = 64 * 1024;
 pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a request other than a watch may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Items on a page when the client asks for more or sets no limit: no limit, as upstream.
-pub const LIST_LIMIT_MAX: usize = usize::MAX;
+/// Objects that a list with a selector looks at in one go, however few it may return.
+pub const LIST_SCAN_MIN: usize = 1000;
 /// Tries at a generated name before the create is refused.
 pub const GENERATE_NAME_TRIES_MAX: usize = 8;
 /// Longest base of a generated name, so that name and suffix fit a label.
@@ -35,8 +35,6 @@ pub const FIELD_MANAGER_LEN_MAX: usize = 128;
 pub const LIST_CHUNK_BYTES: usize = 256 * 1024;
 /// Warnings on one response.
 pub const WARNINGS_MAX: usize = 32;
-/// Deepest nesting of a request body.
-pub const BODY_DEPTH_MAX: usize = 128;
 /// Connections of one listener; more wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 8192;
 /// Requests under way on one HTTP/2 connection. client-go puts all watches of a process on one.

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{self, Authorizer, MastersOnly};
 use crate::body::ApiBody;
+use crate::finish::Finish;
 use crate::limits;
 use crate::metrics::{self, Metrics, Operation};
 use crate::registry::{Registry, Resources};
@@ -357,7 +358,9 @@ where
         let server = Arc::clone(&self.server);
         let identity = Arc::clone(&self.identity);
         let started = Instant::now();
-        Box::pin(async move {
+        let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        let patience = handlers::timeout(&server, request.uri().query().unwrap_or_default());
+        let answered = async move {
             let handled = Arc::clone(&server).handle(request, identity);
             // A fault of ours must cost one request, not the process.
             let mut response = AssertUnwindSafe(handled)
@@ -377,7 +380,16 @@ where
             server
                 .metrics
                 .request(operation.as_ref(), status, started.elapsed());
-            Ok(response)
+            response
+        };
+        if !writes {
+            return Box::pin(answered.map(Ok));
+        }
+        Box::pin(async move {
+            let answered = tokio::time::timeout(patience, Finish::new(answered));
+            Ok(answered
+                .await
+                .unwrap_or_else(|_| handlers::timed_out(patience).into_response()))
         })
     }
 }

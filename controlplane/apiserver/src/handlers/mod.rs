@@ -203,7 +203,13 @@ where
             return Err(status);
         }
     };
-    let timeout = timeout(call.scope.server, call.scope.query);
+    let timeout = match verb {
+        Verb::Get | Verb::List | Verb::Watch => timeout(call.scope.server, call.scope.query),
+        // What the client has patience for ends the answer, not the write.
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            call.scope.server.config.request_timeout
+        }
+    };
     let work = async {
         let request = Request {
             place: Place {
@@ -231,12 +237,7 @@ where
     };
     let mut response = tokio::time::timeout(timeout, work)
         .await
-        .unwrap_or_else(|_| {
-            Err(Status::timeout(format!(
-                "request did not complete within {} s",
-                timeout.as_secs()
-            )))
-        })?;
+        .unwrap_or_else(|_| Err(timed_out(timeout)))?;
     if let Some(text) = &resource.deprecation_warning {
         warn(response.headers_mut(), text);
     }
@@ -309,7 +310,16 @@ fn verb(
     }
 }
 
-fn timeout(server: &ApiServer, query: &str) -> Duration {
+/// 504: a request takes too long.
+pub(crate) fn timed_out(timeout: Duration) -> Status {
+    Status::timeout(format!(
+        "request did not complete within {} s",
+        timeout.as_secs()
+    ))
+}
+
+/// How long a request may take: as its client asks, within the server's limit.
+pub(crate) fn timeout(server: &ApiServer, query: &str) -> Duration {
     let max = server.config.request_timeout;
     url::form_urlencoded::parse(query.as_bytes())
         .find(|(key, _)| key == "timeout")

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::metadata::list_meta;
 use super::selection::Selection;
 use super::{
-    Answer, Request, json_response, object_response, pretty, store_error, too_large, wildcard,
+    Answer, Place, Request, json_response, object_response, pretty, store_error, too_large,
+    wildcard,
 };
 use crate::body::ApiBody;
 use crate::limits;
@@ -129,14 +130,15 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
     };
     let mut at = at;
     loop {
-        let wanted = if limit == 0 {
-            0
-        } else {
-            limit - page.entries.len()
+        let wanted = match limit {
+            0 => 0,
+            _ if selection.is_everything() => limit,
+            // What is not selected must not cost a call for each object.
+            _ => limit.max(limits::LIST_SCAN_MIN),
         };
         let list = ListRequest {
             prefix: prefix.clone(),
-            after: after.clone(),
+            after: after.take(),
             limit: wanted,
             at,
         };
@@ -149,20 +151,13 @@ pub(super) async fn find(request: &Request<'_>) -> Result<Page, Status> {
         page.revision = found.revision;
         // All pages show the revision of the first.
         at = Some(found.revision);
-        let last = found.entries.last().map(|e| e.key.to_string());
-        let remaining = found.remaining;
-        take(&mut page, found, &selection, place.resource);
-        match last {
-            Some(last) if remaining > 0 => {
-                if page.entries.len() >= limit {
-                    page.next = Token::encode(page.revision.0 as i64, &last, &prefix);
-                    page.remaining = selection.is_everything().then_some(remaining);
-                    return Ok(page);
-                }
-                after = Some(last);
-            }
-            _ => return Ok(page),
+        after = found.entries.last().map(|e| e.key.to_string());
+        let more = found.remaining > 0;
+        if take(&mut page, found, &selection, &request.place, limit) || !more {
+            return Ok(page);
         }
+        // A long search must not hold up other requests, nor outlive its timeout.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -186,17 +181,36 @@ async fn begin(
     Ok((Some(after), u64::try_from(token.rv).ok().map(Revision)))
 }
 
-fn take(page: &mut Page, found: ListResponse, selection: &Selection, resource: &Resource) {
-    if selection.is_everything() {
+/// Adds what is selected. Whether that fills the page; then it says where to go on, if there is more.
+fn take(
+    page: &mut Page,
+    found: ListResponse,
+    selection: &Selection,
+    place: &Place<'_>,
+    limit: usize,
+) -> bool {
+    let everything = selection.is_everything();
+    if limit == 0 && everything {
         page.entries.extend(found.entries);
-        return;
+        return false;
     }
-    page.entries.extend(
-        found
-            .entries
-            .into_iter()
-            .filter(|e| selection.matches(resource, &e.key, &e.value)),
-    );
+    let mut left = found.remaining.saturating_add(found.entries.len() as u64);
+    for entry in found.entries {
+        left = left.saturating_sub(1);
+        if !everything && !selection.matches(place.resource, &entry.key, &entry.value) {
+            continue;
+        }
+        let full = page.entries.len() + 1 == limit;
+        if full && left > 0 {
+            page.next = Token::encode(page.revision.0 as i64, &entry.key, &place.prefix());
+            page.remaining = everything.then_some(left);
+        }
+        page.entries.push(entry);
+        if full {
+            return true;
+        }
+    }
+    false
 }
 
 /// A list that can find one object at most, by its name.

@@ -1,6 +1,7 @@
 //! What happens between a check and its commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use ecp_apiserver::Config;
@@ -10,14 +11,25 @@ use ecp_store::{
 };
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::sync::Notify;
 
-use crate::api::{Api, config_map};
+use crate::api::{Api, DEADLINE, config_map};
 
-/// A store in which something else is committed just before the first commit of a key.
+/// A store in which something else is committed just before the first commit of a key, or just
+/// after it, before its caller knows.
 #[derive(Debug, Default)]
 struct Interleaved {
     inner: MemoryStore,
     before: Mutex<Option<(String, Vec<Op>)>>,
+    after: Mutex<Option<(String, Arc<Pause>)>>,
+    lists: AtomicUsize,
+}
+
+/// Where a commit has happened and its caller does not know it.
+#[derive(Debug, Default)]
+struct Pause {
+    reached: Notify,
+    resume: Notify,
 }
 
 #[async_trait]
@@ -31,6 +43,7 @@ impl Store for Interleaved {
     }
 
     async fn list(&self, request: ListRequest) -> Result<ListResponse, StoreError> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
         self.inner.list(request).await
     }
 
@@ -44,7 +57,13 @@ impl Store for Interleaved {
         if let Some((_, first)) = first {
             self.inner.commit(first).await?;
         }
-        self.inner.commit(ops).await
+        let pause = self.after.lock().take_if(|(key, _)| concerns(key));
+        let committed = self.inner.commit(ops).await;
+        if let Some((_, pause)) = pause {
+            pause.reached.notify_one();
+            pause.resume.notified().await;
+        }
+        committed
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
@@ -89,6 +108,12 @@ async fn an_object_is_not_left_in_a_namespace_that_went_meanwhile() {
 #[tokio::test]
 async fn an_object_is_not_left_in_a_namespace_that_began_to_go() {
     let (store, api) = with_namespace().await;
+    // Keeps the namespace from going at once.
+    let mut held = config_map("held");
+    held["metadata"]["finalizers"] = json!(["ex.test/hold"]);
+    api.post("/api/v1/namespaces/t/configmaps", held)
+        .await
+        .expect(201);
     let live = store.get(NAMESPACE).await.unwrap().unwrap();
     api.delete("/api/v1/namespaces/t").await.expect(200);
     let going = store.get(NAMESPACE).await.unwrap().unwrap();
@@ -127,4 +152,70 @@ async fn a_write_that_loses_a_race_is_made_again_on_what_won() {
     let patch = json!({"data": {"ours": "2"}});
     let merged = api.merge(&format!("{path}/a"), patch).await.expect(200);
     assert_eq!(merged["data"], json!({"theirs": "1", "ours": "2"}));
+}
+
+/// The namespace goes while a create of the paused store has happened; the object must go too.
+async fn namespace_goes(store: &Interleaved, pause: &Pause) {
+    let gone = Op::Delete {
+        key: NAMESPACE.into(),
+        expect: Expect::Any,
+    };
+    assert!(store.get(KEY).await.unwrap().is_some());
+    store.commit(vec![gone]).await.unwrap();
+    pause.resume.notify_one();
+    let left = async {
+        while store.get(KEY).await.unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, left).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_create_is_confirmed_though_its_client_has_gone() {
+    let (store, api) = with_namespace().await;
+    let pause = Arc::new(Pause::default());
+    *store.after.lock() = Some((KEY.into(), Arc::clone(&pause)));
+    {
+        let create = api.post("/api/v1/namespaces/t/configmaps", config_map("a"));
+        tokio::select! {
+            _ = create => panic!("its commit has not ended"),
+            () = pause.reached.notified() => {}
+        }
+    }
+    namespace_goes(&store, &pause).await;
+}
+
+#[tokio::test]
+async fn a_create_is_confirmed_though_its_client_has_lost_patience() {
+    let (store, api) = with_namespace().await;
+    let pause = Arc::new(Pause::default());
+    *store.after.lock() = Some((KEY.into(), Arc::clone(&pause)));
+    let path = "/api/v1/namespaces/t/configmaps?timeout=10ms";
+    let answer = api.post(path, config_map("a")).await;
+    assert_eq!((answer.code, answer.reason()), (504, "Timeout"));
+    namespace_goes(&store, &pause).await;
+}
+
+#[tokio::test]
+async fn what_a_selector_leaves_out_costs_no_reads_of_its_own() {
+    let (store, api) = with_namespace().await;
+    let path = "/api/v1/namespaces/t/configmaps";
+    for n in 0..20 {
+        let mut map = config_map(&format!("m{n:02}"));
+        map["metadata"]["labels"] = json!({"odd": (n % 2).to_string()});
+        api.post(path, map).await.expect(201);
+    }
+    let before = store.lists.load(Ordering::Relaxed);
+    let query = "limit=3&labelSelector=odd%3D1";
+    let page = api.get(&format!("{path}?{query}")).await.expect(200);
+    assert_eq!(page["items"].as_array().unwrap().len(), 3);
+    assert_eq!(page["items"][2]["metadata"]["name"], "m05");
+    assert_eq!(store.lists.load(Ordering::Relaxed) - before, 1);
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let rest = format!("{path}?labelSelector=odd%3D1&limit=7&continue={token}");
+    let rest = api.get(&rest).await.expect(200);
+    assert_eq!(rest["items"].as_array().unwrap().len(), 7);
+    assert_eq!(rest["items"][0]["metadata"]["name"], "m07");
+    assert_eq!(rest["metadata"].get("continue"), None);
 }
