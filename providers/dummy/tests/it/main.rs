@@ -1,5 +1,6 @@
 //! The provider against a Kubernetes API in process, and a cloud that can be looked into.
 
+mod chaos;
 mod cluster;
 mod configs;
 mod creation;
