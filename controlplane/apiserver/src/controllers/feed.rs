@@ -35,16 +35,20 @@ pub(super) async fn run(
         collector,
         namespaces,
     };
+    let mut pause = limits::CONTROLLER_RETRY_MIN;
     loop {
         let mut watch = match feed.load().await {
             Ok(watch) => watch,
             Err(StoreError::Closed(_)) => return,
             Err(error) => {
-                tracing::error!(%error, "controllers cannot read the store");
-                tokio::time::sleep(limits::CONTROLLER_RETRY_MAX).await;
+                // Many writes meanwhile compact the revision that is read: soon again.
+                tracing::warn!(%error, "controllers cannot read the store yet");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(limits::CONTROLLER_RETRY_MAX);
                 continue;
             }
         };
+        pause = limits::CONTROLLER_RETRY_MIN;
         loop {
             match watch.next().await {
                 Some(Ok(event)) => feed.event(&event),

@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+/// Values that a step may lead to: several `..` in one path find a value in every way there is.
+const FOUND_MAX: usize = 4096;
 /// Filters may hold paths that hold filters, up to this depth.
 const DEPTH_MAX: usize = 4;
 
@@ -80,13 +82,14 @@ impl JsonPath {
         Parser { text, at: 0 }.whole(0)
     }
 
-    /// All values the path leads to.
+    /// All values the path leads to, up to a bound that no table needs.
     pub fn find<'a>(&'a self, root: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![root];
         for step in &self.steps {
             found = found
                 .into_iter()
                 .flat_map(|value| step.apply(value))
+                .take(FOUND_MAX)
                 .collect();
         }
         found
@@ -485,6 +488,13 @@ mod tests {
                 {"type": "Ready", "status": "True"},
             ]},
         })
+    }
+
+    #[test]
+    fn a_path_with_many_descents_ends() {
+        let deep = (0..60).fold(json!(0), |inner, _| json!([inner]));
+        let path = JsonPath::compile(&"..[*]".repeat(12)).unwrap();
+        assert!(path.find(&deep).len() <= FOUND_MAX);
     }
 
     #[test]

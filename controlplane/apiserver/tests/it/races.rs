@@ -23,6 +23,8 @@ struct Interleaved {
     before: Mutex<Option<(String, Vec<Op>)>>,
     after: Mutex<Option<(String, Arc<Pause>)>>,
     lists: AtomicUsize,
+    /// How often the revision that controllers start from is compacted before they watch from it.
+    compactions: AtomicUsize,
 }
 
 /// Where a commit has happened and its caller does not know it.
@@ -67,6 +69,17 @@ impl Store for Interleaved {
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        let left = |n: usize| n.checked_sub(1);
+        if prefix == "/"
+            && (self.compactions)
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
+                .is_ok()
+        {
+            return Err(StoreError::Compacted {
+                requested: after,
+                oldest: self.inner.revision(),
+            });
+        }
         self.inner.watch(prefix, after).await
     }
 
@@ -218,4 +231,21 @@ async fn what_a_selector_leaves_out_costs_no_reads_of_its_own() {
     assert_eq!(rest["items"].as_array().unwrap().len(), 7);
     assert_eq!(rest["items"][0]["metadata"]["name"], "m07");
     assert_eq!(rest["metadata"].get("continue"), None);
+}
+
+#[tokio::test]
+async fn controllers_start_again_soon_when_what_they_read_is_compacted() {
+    let store = Arc::new(Interleaved::default());
+    store.compactions.store(2, Ordering::Relaxed);
+    let api = Api::of(store.clone(), Config::default()).await;
+    let started = async {
+        while store.compactions.load(Ordering::Relaxed) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, started).await.unwrap();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "t"}});
+    api.post("/api/v1/namespaces", namespace).await.expect(201);
+    api.delete("/api/v1/namespaces/t").await.expect(200);
+    api.until("/api/v1/namespaces/t", 404).await;
 }
