@@ -136,6 +136,8 @@ struct State {
     /// Usage (namespace and uid of the resource) to configuration.
     usages: BTreeMap<Key, ConfigRef>,
     users: BTreeMap<ConfigRef, usize>,
+    /// Objects on their way out, by kind: their usages may go before they do, with a namespace.
+    leaving: BTreeMap<(&'static str, Key), ConfigRef>,
     /// Usages have been listed, so that absence means something.
     usages_listed: bool,
     dirty: BTreeSet<ConfigRef>,
@@ -314,6 +316,27 @@ impl Configs {
         self.stirred.notify_one();
     }
 
+    /// An object was added or changed. While it is being deleted, its configuration stays.
+    pub(crate) fn seen(&self, kind: &'static str, key: &Key, object: &DynamicObject) {
+        if object.metadata.deletion_timestamp.is_none() {
+            return self.gone(kind, key);
+        }
+        if let Ok(reference) = ConfigRef::of(object) {
+            let mut state = self.state.lock();
+            state.leaving.insert((kind, key.clone()), reference);
+        }
+    }
+
+    /// An object is gone.
+    pub(crate) fn gone(&self, kind: &'static str, key: &Key) {
+        let mut state = self.state.lock();
+        if let Some(reference) = state.leaving.remove(&(kind, key.clone())) {
+            state.dirty.insert(reference);
+            drop(state);
+            self.stirred.notify_one();
+        }
+    }
+
     fn set_config(&self, reference: ConfigRef, object: Option<DynamicObject>) {
         let mut state = self.state.lock();
         let spec_of = |o: &DynamicObject| o.data.get("spec").cloned();
@@ -393,13 +416,14 @@ impl Configs {
     }
 
     async fn keep_one(&self, reference: &ConfigRef) -> kube::Result<()> {
-        let (config, users) = {
+        let (config, users, is_used) = {
             let state = self.state.lock();
             let Some(config) = state.configs.get(reference).cloned() else {
                 return Ok(());
             };
             let users = state.users.get(reference).copied().unwrap_or(0);
-            (config, users)
+            let is_used = users > 0 || state.leaving.values().any(|r| r == reference);
+            (config, users, is_used)
         };
         let api = self.api(reference.kind, &reference.key.namespace);
         let deleting = config.metadata.deletion_timestamp.is_some();
@@ -409,7 +433,7 @@ impl Configs {
             .iter()
             .flatten()
             .any(|f| f == IN_USE_FINALIZER);
-        let wanted = !deleting || users > 0;
+        let wanted = !deleting || is_used;
         if wanted != has_finalizer && (wanted || deleting) {
             let mut changed = DynamicObject::clone(&config);
             let finalizers = changed.metadata.finalizers.get_or_insert_default();

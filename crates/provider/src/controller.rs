@@ -55,14 +55,21 @@ impl Controller {
         let api: Api<DynamicObject> =
             Api::all_with(reconciler.client.clone(), &reconciler.resource);
         let memory = &reconciler.memory;
+        let (configs, kind) = (reconciler.configs.as_deref(), reconciler.kind.kind);
         watch(api, |change| match change {
             Change::Applied(object) => {
                 let key = Key::of(&object);
                 memory.on_event(&key, &object);
+                if let Some(configs) = configs {
+                    configs.seen(kind, &key, &object);
+                }
                 self.queue.add(key);
             }
             Change::Removed(key) => {
                 memory.on_removed(&key);
+                if let Some(configs) = configs {
+                    configs.gone(kind, &key);
+                }
                 self.queue.forget(&key);
                 reconciler.metrics.set_counts(memory.counts());
             }

@@ -146,3 +146,32 @@ async fn a_namespace_that_is_deleted_takes_its_volumes_along() {
     .await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_stays_for_what_leaves_with_its_namespace() {
+    let cluster = Cluster::new().await;
+    let _provider = cluster.start();
+    cluster
+        .configure_new("ProviderConfig", "mine", json!({"deleteDelay": "600ms"}))
+        .await;
+    let reference = json!({"kind": "ProviderConfig", "name": "mine"});
+    cluster
+        .volume("data", json!({"spec": {"providerConfigRef": reference}}))
+        .await;
+    cluster.ready("data").await;
+    until("the configuration is in use", async || {
+        let config = cluster.get(DUMMY, "providerconfigs", "ns", "mine").await?;
+        (config["status"]["users"] == 1).then_some(())
+    })
+    .await;
+    cluster.delete("v1", "namespaces", "", "ns").await;
+    until("the namespace is gone", async || {
+        cluster
+            .get("v1", "namespaces", "", "ns")
+            .await
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    assert_eq!(cluster.volumes_in_cloud(), 0);
+}
