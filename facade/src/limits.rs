@@ -62,6 +62,8 @@ pub const WATCH_TIMEOUT: Duration = Duration::from_secs(240);
 pub const WATCH_BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 /// A watch that ended sooner than this is not begun again at once.
 pub const WATCH_SHORT: Duration = Duration::from_secs(5);
+/// How often a watch may open and fail at one version before a new list must help.
+pub const WATCH_STUCK_MAX: usize = 3;
 /// How long a cache may be cut off from the control plane before reads bypass it.
 pub const CACHE_CUT_OFF_MAX: Duration = Duration::from_secs(5);
 

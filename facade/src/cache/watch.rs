@@ -87,10 +87,14 @@ async fn follow(
     mut version: String,
     backoff: &mut Backoff,
 ) -> CallError {
+    let mut stuck = 0;
     loop {
         let started = Instant::now();
-        let Err(error) = watch(control, of, sink, &mut version).await else {
+        let from = version.clone();
+        let mut opened = false;
+        let Err(error) = watch(control, of, sink, &mut version, &mut opened).await else {
             // The server ends every watch after a while.
+            stuck = 0;
             if started.elapsed() < limits::WATCH_SHORT {
                 backoff.wait().await;
             }
@@ -102,18 +106,30 @@ async fn follow(
         if matches!(error, CallError::Expired(_) | CallError::NotFound(_)) {
             return error;
         }
+        // What follows the version may be what the server cannot tell or we cannot read. While the
+        // server is just not there, a list would be no better.
+        stuck = match (version == from, opened) {
+            (false, _) => 0,
+            (true, true) => stuck + 1,
+            (true, false) => stuck,
+        };
+        if stuck >= limits::WATCH_STUCK_MAX {
+            return error;
+        }
         sink.connected(false);
         tracing::debug!(path = %of.path(None), %error, "watch failed");
         backoff.wait().await;
     }
 }
 
-/// One watch, until the stream fails or the server ends it; `version` follows.
+/// One watch, until the stream fails or the server ends it; `version` follows, and `opened` says
+/// whether the server took it.
 async fn watch(
     control: &ControlPlane,
     of: &Collection,
     sink: &dyn Sink,
     version: &mut String,
+    opened: &mut bool,
 ) -> Result<(), CallError> {
     let uri = format!(
         "{}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={}",
@@ -131,6 +147,7 @@ async fn watch(
     let events = tokio::time::timeout(limits::CONTROL_PLANE_TIMEOUT, opening)
         .await
         .map_err(|_| CallError::Unavailable("the watch did not open in time".into()))??;
+    *opened = true;
     sink.connected(true);
     let mut events = pin!(events);
     // The server ends the watch after the timeout it was asked for. Silence well beyond that is a

@@ -325,3 +325,41 @@ async fn a_write_that_waits_for_long_is_answered_when_the_server_stops() {
         .expect("answered before connections are cut");
     assert_eq!(states(&answer.ok(201)), ["pending"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_fails_again_and_again_does_not_keep_the_cache_old() {
+    let world = World::with(|config| {
+        let through = config.client.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let through = through.clone();
+            async move {
+                let uri = request.uri();
+                let watch = uri.query().is_some_and(|q| q.contains("watch=true"));
+                if watch && uri.path().ends_with("/block-storages") {
+                    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                        "status": "Failure", "message": "cannot be decoded", "code": 500});
+                    let event = format!("{}\n", json!({"type": "ERROR", "object": status}));
+                    let body = kube::client::Body::from(event.into_bytes());
+                    return Ok(http::Response::new(body));
+                }
+                let answer = through.send(request).await;
+                answer.map_err(tower::BoxError::from)
+            }
+        });
+        config.client = kube::Client::new(service, "default");
+    })
+    .await;
+    world.put(WORKSPACE, json!({})).await.ok(201);
+    let object = json!({
+        "apiVersion": "storage.v1.secapi.cloud/v1", "kind": "BlockStorage",
+        "metadata": {"name": "theirs"}, "spec": disk(1)["spec"],
+    });
+    let object = serde_json::from_value(object).expect("object");
+    world
+        .objects("BlockStorage")
+        .create(&Default::default(), &object)
+        .await
+        .expect("created");
+    let listed = |a: &crate::world::Answer| a.json()["items"][0].is_object();
+    world.eventually(DISKS, listed).await;
+}
