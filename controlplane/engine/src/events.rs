@@ -43,6 +43,8 @@ struct State {
     told: BTreeMap<u64, Instant>,
     told_order: VecDeque<u64>,
     budgets: BTreeMap<String, Budget>,
+    /// How many budgets there may be before those that are full again are looked for.
+    budgets_max: usize,
     /// Events that wait for the thing to happen after all, by object.
     held: BTreeMap<String, Vec<(Instant, u64, Value)>>,
 }
@@ -221,9 +223,11 @@ impl State {
 
     fn has_budget(&mut self, uid: &str, now: Instant) -> bool {
         let (burst, refill) = EVENTS_PER_OBJECT;
-        if self.budgets.len() > EVENTS_REMEMBERED_MAX {
+        if self.budgets.len() > self.budgets_max.max(EVENTS_REMEMBERED_MAX) {
             self.budgets
                 .retain(|_, b| now.duration_since(b.since) < refill * burst);
+            // Each look costs as much as there are: many objects must not mean a look per event.
+            self.budgets_max = self.budgets.len() * 2;
         }
         let budget = self.budgets.entry(uid.to_owned()).or_insert(Budget {
             left: burst,
@@ -274,6 +278,8 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn recorder() -> (Recorder, mpsc::Receiver<Value>) {
@@ -326,6 +332,18 @@ mod tests {
             told += 1;
         }
         assert_eq!(told, EVENTS_PER_OBJECT.0);
+    }
+
+    #[test]
+    fn budgets_of_many_objects_are_looked_through_seldom() {
+        let mut state = State::default();
+        let now = Instant::now();
+        let mut looks = BTreeSet::new();
+        for n in 0..5 * EVENTS_REMEMBERED_MAX {
+            assert!(state.has_budget(&n.to_string(), now));
+            looks.insert(state.budgets_max);
+        }
+        assert_eq!(looks.len(), 4, "none, then at each doubling: {looks:?}");
     }
 
     #[test]
