@@ -88,7 +88,12 @@ pub(super) fn new_object(inner: &Inner, account: &str, tag: &str, spec: Spec, no
         Spec::Volume(volume) => (Some(volume.size_gb), None),
         Spec::Image(image) => {
             let source = inner.objects.get(&image.source_volume);
-            (None, source.and_then(|v| v.size_gb).map(|gb| gb * 1024))
+            (
+                None,
+                source
+                    .and_then(|v| v.size_gb)
+                    .map(|gb| gb.saturating_mul(1024)),
+            )
         }
         Spec::Location { .. } | Spec::Project { .. } | Spec::VolumeType { .. } => (None, None),
     };

@@ -374,6 +374,26 @@ fn volumes_drift_once_an_interval() {
 }
 
 #[test]
+fn an_image_of_a_volume_that_drifted_beyond_measure_is_no_panic() {
+    let (cloud, clock) = cloud();
+    let id = cloud.create(ACCOUNT, "t", volume(5)).expect("created").id;
+    let drift = Some(Drift {
+        interval_ms: 100,
+        delta_gb: i64::MAX,
+    });
+    cloud.configure(
+        ACCOUNT,
+        &Settings {
+            drift,
+            ..Settings::default()
+        },
+    );
+    clock.forward(100);
+    let made = cloud.create(ACCOUNT, "i", image(&id)).expect("created");
+    assert_eq!(made.size_mb, Some(i64::MAX));
+}
+
+#[test]
 fn a_restart_finds_everything() {
     let dir = tempfile::tempdir().expect("a directory");
     let clock = Hand::default();
