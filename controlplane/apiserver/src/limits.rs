@@ -35,6 +35,11 @@ pub const FIELD_MANAGER_LEN_MAX: usize = 128;
 pub const LIST_CHUNK_BYTES: usize = 256 * 1024;
 /// Warnings on one response.
 pub const WARNINGS_MAX: usize = 32;
+/// Duplicate fields of one body that are reported, and errors of one refusal that are: a body can
+/// hold a million.
+pub const FAULTS_MAX: usize = 256;
+/// Bytes of one field name that a report shows: a body can be one name, and faults below it.
+pub const FAULT_STEP_LEN_MAX: usize = 256;
 /// Connections of one listener; more wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 8192;
 /// Requests under way on one HTTP/2 connection. client-go puts all watches of a process on one.

@@ -8,6 +8,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 use crate::body::ApiBody;
+use crate::limits;
 
 /// A `metav1.Status`. One pointer wide: it is the error of most functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -190,6 +191,7 @@ impl Status {
 
     /// 422 for an object.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let errors = errors.get(..limits::FAULTS_MAX).unwrap_or(errors);
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let list = match texts.as_slice() {
             [one] => one.clone(),

@@ -4,6 +4,7 @@ use ecp_meta::names;
 use serde_json::Value;
 
 use crate::error::{FieldError, FieldErrorKind};
+use crate::limits::ERRORS_MAX;
 use crate::node::Node;
 use crate::path::Path;
 
@@ -18,7 +19,7 @@ pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Ve
     }
     match value {
         Value::Object(map) => {
-            if node.embedded_resource {
+            if node.embedded_resource && errors.len() < ERRORS_MAX {
                 check_resource(value, path, errors);
             }
             for (key, value) in map {

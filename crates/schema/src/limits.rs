@@ -34,3 +34,9 @@ pub(crate) const MESSAGE_LEN_MAX: usize = 5 * 1024;
 /// Bytes of one request, which bound collections that declare no maximum
 /// (apiserver `DefaultMaxRequestSizeBytes`).
 pub(crate) const REQUEST_SIZE_MAX: u64 = 3 * 1024 * 1024;
+/// Errors of one kind that a validation reports, and removed fields that pruning does: a request can
+/// hold a million.
+pub(crate) const ERRORS_MAX: usize = 256;
+/// Bytes of one key that a path shows: a request can hold a key of its whole size, and an error below
+/// it for every other byte.
+pub(crate) const PATH_STEP_LEN_MAX: usize = 256;

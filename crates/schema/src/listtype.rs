@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::error::{FieldError, FieldErrorKind};
+use crate::limits::ERRORS_MAX;
 use crate::node::{ListType, Node};
 use crate::path::Path;
 
 /// Reports items that occur again.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node
+    let has_unique_lists = node
         .checks
         .as_ref()
-        .is_some_and(|checks| checks.has_unique_lists)
-    {
+        .is_some_and(|checks| checks.has_unique_lists);
+    if !has_unique_lists || errors.len() >= ERRORS_MAX {
         return;
     }
     match value {
@@ -81,7 +82,7 @@ fn repeated(identities: impl Iterator<Item = String>) -> Vec<usize> {
     for (i, identity) in identities.enumerate() {
         let times = seen.entry(identity).or_default();
         *times += 1;
-        if *times == 2 {
+        if *times == 2 && repeated.len() < ERRORS_MAX {
             repeated.push(i);
         }
     }

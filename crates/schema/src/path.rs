@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::limits::PATH_STEP_LEN_MAX;
+
 /// A path to a field of an object or of a schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
@@ -51,12 +53,12 @@ impl<'a> Path<'a> {
                 if !out.is_empty() {
                     out.push('.');
                 }
-                out.push_str(name);
+                push_step(out, name);
             }
             Path::Key(parent, key) => {
                 parent.write(out);
                 out.push('[');
-                out.push_str(key);
+                push_step(out, key);
                 out.push(']');
             }
             Path::Index(parent, index) => {
@@ -68,9 +70,28 @@ impl<'a> Path<'a> {
     }
 }
 
+/// Writes a name, or the beginning of a very long one.
+fn push_step(out: &mut String, name: &str) {
+    if name.len() <= PATH_STEP_LEN_MAX {
+        out.push_str(name);
+        return;
+    }
+    let end = name.floor_char_boundary(PATH_STEP_LEN_MAX);
+    out.push_str(name.get(..end).unwrap_or_default());
+    out.push_str("...");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn very_long_keys_are_shortened() {
+        let (long, most) = ("é".repeat(1000), "x".repeat(PATH_STEP_LEN_MAX));
+        let text = Path::Root.field(&long).key(&long).index(0).text();
+        assert!(text.len() < 3 * PATH_STEP_LEN_MAX, "{text}");
+        assert_eq!(Path::Root.field(&most).text(), most);
+    }
 
     #[test]
     fn paths_are_written_as_apimachinery_writes_them() {

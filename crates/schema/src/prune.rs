@@ -96,7 +96,9 @@ impl Pruner<'_> {
                         true
                     }
                     None => {
-                        self.removed.push(at.text());
+                        if self.removed.len() < limits::ERRORS_MAX {
+                            self.removed.push(at.text());
+                        }
                         false
                     }
                 }

@@ -117,7 +117,7 @@ impl Report {
 
     pub(crate) fn push(&mut self, error: impl FnOnce() -> FieldError) {
         self.failed = true;
-        if !self.quiet {
+        if !self.quiet && self.errors.len() < limits::ERRORS_MAX {
             self.errors.push(error());
         }
     }

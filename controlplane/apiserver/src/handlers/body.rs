@@ -6,7 +6,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::limits::{BODY_BYTES_MAX, DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
+use crate::limits::{
+    BODY_BYTES_MAX, DISCARD_BYTES_MAX, DISCARD_TIMEOUT, FAULT_STEP_LEN_MAX, FAULTS_MAX,
+};
 use crate::protobuf::{self, ProtobufError};
 use crate::status::Status;
 
@@ -187,7 +189,8 @@ impl Path<'_> {
                 if !text.is_empty() {
                     text.push('.');
                 }
-                text.push_str(name);
+                let end = name.floor_char_boundary(FAULT_STEP_LEN_MAX);
+                text.push_str(name.get(..end).unwrap_or_default());
             }
             Step::Index(i) => text.push_str(&format!("[{i}]")),
         }
@@ -281,7 +284,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                 duplicates: self.duplicates,
             };
             let value = map.next_value_seed(seed)?;
-            if members.contains_key(&key) {
+            if members.contains_key(&key) && self.duplicates.len() < FAULTS_MAX {
                 self.duplicates
                     .push(format!("duplicate field {:?}", path.render()));
             }
@@ -308,6 +311,15 @@ mod tests {
                 r#"duplicate field "spec.a""#
             ]
         );
+    }
+
+    #[test]
+    fn reports_of_duplicates_are_no_larger_than_a_body() {
+        let repeated = vec!["\"a\":1"; 1000].join(",");
+        let body = format!("{{\"{}\":{{{repeated}}}}}", "k".repeat(100_000));
+        let parsed = json(body.as_bytes()).unwrap();
+        let bytes: usize = parsed.faults.iter().map(String::len).sum();
+        assert!((1..BODY_BYTES_MAX).contains(&bytes), "{bytes}");
     }
 
     #[test]

@@ -257,7 +257,8 @@ impl Evaluator<'_> {
         match run(&rule.program, scope) {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
-                if rule.uses_old_self || !correlation.is_unchanged() {
+                let counts = rule.uses_old_self || !correlation.is_unchanged();
+                if counts && self.errors.len() < limits::ERRORS_MAX {
                     let detail = message(rule, scope, measure);
                     self.errors
                         .push(rule_error(rule, node, value, detail, path));
@@ -282,6 +283,9 @@ impl Evaluator<'_> {
     }
 
     fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
+        if self.errors.len() >= limits::ERRORS_MAX {
+            return;
+        }
         let kind = node.kind.map_or("", NodeType::name);
         let error = FieldError::new(FieldErrorKind::Invalid, path.shown(), detail);
         self.errors.push(error.with_value(Value::from(kind)));

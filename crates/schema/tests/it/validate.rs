@@ -457,3 +457,25 @@ fn embedded_resources_say_what_they_are() {
         "spec.x.metadata.name: Invalid value: \"a/b\": may not contain '/'"
     );
 }
+
+#[test]
+fn what_is_reported_is_no_larger_than_what_was_sent() {
+    let schema = json!({"type": "object", "additionalProperties": {
+        "type": "object",
+        "properties": {"l": {"type": "array", "items": {"type": "string"}}}
+    }});
+    let key = "k".repeat(500_000);
+    let unknown: serde_json::Map<String, Value> =
+        (0..300).map(|n| (format!("u{n}"), json!(1))).collect();
+    let mut value = json!({});
+    value[&key] = json!({"l": vec![1; 300]});
+    value[&key].as_object_mut().expect("object").extend(unknown);
+    let schema = compile(&schema);
+    let mut object = object(&value);
+    let size = object.to_string().len();
+    let removed: usize = schema.prune(&mut object).iter().map(String::len).sum();
+    assert!((1..size).contains(&removed), "{removed}");
+    let errors = schema.validate(&object, None);
+    let reported: usize = errors.iter().map(|e| e.to_string().len()).sum();
+    assert!((1..size).contains(&reported), "{reported}");
+}
