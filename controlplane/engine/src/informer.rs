@@ -1,6 +1,6 @@
 //! Watch caches: one list and watch per kind, shared by everybody who wants to know.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,8 +64,8 @@ struct State {
     /// object back.
     tombstones: BTreeMap<Key, u64>,
     tombstone_order: VecDeque<Key>,
-    /// Objects as own writes left them, which no handler has heard of yet.
-    learned: BTreeSet<Key>,
+    /// What handlers last heard of the objects that own writes changed since.
+    learned: BTreeMap<Key, Option<Arc<Value>>>,
     handlers: BTreeMap<u64, Handler>,
 }
 
@@ -134,8 +134,10 @@ impl Informer {
         let gone = state.tombstones.get(&key).copied().unwrap_or(0);
         // Without comparable versions the watch decides alone. Handlers hear of it from the watch.
         if new > known && new > gone {
-            state.learned.insert(key.clone());
-            state.objects.insert(key, Arc::new(slim(object.clone())));
+            let old = state
+                .objects
+                .insert(key.clone(), Arc::new(slim(object.clone())));
+            state.learned.entry(key).or_insert(old);
         }
     }
 
@@ -150,8 +152,9 @@ impl Informer {
                 return;
             }
             state.tombstones.remove(&key);
-            state.learned.remove(&key);
-            let old = state.objects.insert(key, Arc::clone(&object));
+            let told = state.learned.remove(&key);
+            let known = state.objects.insert(key, Arc::clone(&object));
+            let old = told.unwrap_or(known);
             (old, state.handlers.values().cloned().collect::<Vec<_>>())
         };
         for handler in handlers {
@@ -284,7 +287,7 @@ impl Informer {
                 let (state, key) = (self.state.read(), key_of(&object));
                 let known = state.objects.get(&key).map(|known| version(known));
                 // The answer to an own write may hold a change of somebody else, too.
-                known != Some(version(&object)) || state.learned.contains(&key)
+                known != Some(version(&object)) || state.learned.contains_key(&key)
             };
             if is_news {
                 self.apply(object);
@@ -448,6 +451,22 @@ mod tests {
         assert_eq!(*told.lock(), [1, 3]);
         informer.replace_all(vec![disk(3)], 4);
         assert_eq!(*told.lock(), [1, 3], "once");
+    }
+
+    #[test]
+    fn a_change_is_told_from_what_was_told_before_whatever_was_written_meanwhile() {
+        let (informer, _) = informer();
+        informer.apply(disk(1));
+        let olds: Arc<Mutex<Vec<Option<u64>>>> = Arc::default();
+        let tell = Arc::clone(&olds);
+        let handler: Handler =
+            Arc::new(move |change| tell.lock().push(change.old.map(|o| version(o))));
+        informer.register(1, handler);
+        informer.learn(&disk(3));
+        informer.learn(&disk(4));
+        informer.apply(disk(4));
+        informer.apply(disk(5));
+        assert_eq!(*olds.lock(), [Some(1), Some(4)]);
     }
 
     #[test]
