@@ -165,6 +165,9 @@ impl Memory {
     pub(crate) fn patched(&self, key: &Key, expected: &DynamicObject, answer: &DynamicObject) {
         if digest(expected) == digest(answer) {
             self.handled(key, answer);
+        } else {
+            // A later patch of this turn is made from the answer and would count it as handled.
+            self.update(key, |record| record.forced = true);
         }
     }
 
@@ -264,6 +267,22 @@ mod tests {
         memory.end(&key(), Due::Never);
         memory.on_event(&key(), &collected);
         memory.on_event(&key(), &answer);
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_between_two_patches_of_one_turn_stays_news() {
+        let memory = Memory::default();
+        let now = Instant::now();
+        let read = object("1", 1);
+        memory.on_event(&key(), &read);
+        assert_eq!(memory.begin(&key(), now), Turn::Run);
+        memory.handled(&key(), &read);
+        // The answer to the first holds somebody's change, and the second is made from it.
+        memory.patched(&key(), &read, &object("3", 2));
+        memory.patched(&key(), &object("3", 2), &object("4", 2));
+        memory.end(&key(), Due::Never);
+        memory.on_event(&key(), &object("4", 2));
         assert_eq!(memory.begin(&key(), now), Turn::Run);
     }
 
