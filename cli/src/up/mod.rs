@@ -170,20 +170,18 @@ async fn install_and_start(
 
     progress.step("installing SECA resources");
     let flavour = options.flavour.into();
-    let xrd = |version: &str| {
-        Kind::new(
-            "apiextensions.crossplane.io",
-            version,
-            "CompositeResourceDefinition",
-            "compositeresourcedefinitions",
-        )
-    };
-    let xrds = ecp_xrds::xrds(flavour);
-    let names = xrds.iter().map(|x| object::name(x).to_owned()).collect();
-    let xrd = xrd(match flavour {
+    let version = match flavour {
         Flavour::V2 => "v2",
         Flavour::Claims => "v1",
-    });
+    };
+    let xrd = Kind::new(
+        "apiextensions.crossplane.io",
+        version,
+        "CompositeResourceDefinition",
+        "compositeresourcedefinitions",
+    );
+    let xrds = ecp_xrds::xrds(flavour);
+    let names = xrds.iter().map(|x| object::name(x).to_owned()).collect();
     refuse_other_flavour(&client, &xrd, flavour).await?;
     apply(&client, &xrd, xrds).await?;
     let composition = Kind::new(

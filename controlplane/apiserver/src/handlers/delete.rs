@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use ecp_meta::object;
 use ecp_schema::{FieldError, FieldErrorKind};
-use ecp_store::{CommitError, Expect, Op, Revision};
+use ecp_store::Revision;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::update::MODIFIED;
-use super::write::{commit_error, existing, settle};
+use super::write::{existing, replace_or_remove};
 use super::{Answer, Place, Request, body, json_response, kinds, metadata, object_response, read};
 use crate::limits;
 use crate::registry::Rules;
@@ -221,8 +221,6 @@ async fn try_delete(
     let mut new = old.clone();
     mark(place, &mut new, options);
     let gone = metadata::is_finalized(resource, &new);
-    let expect = Expect::Modified(entry.modified);
-    let key = entry.key.clone();
     let value = storage::encode(resource, &new);
     let done = |revision| {
         if gone {
@@ -240,23 +238,8 @@ async fn try_delete(
     if options.dry_run || (!gone && value == entry.value) {
         return Ok(Some(done(entry.modified)));
     }
-    let op = if gone {
-        Op::Delete { key, expect }
-    } else {
-        Op::Put {
-            key,
-            value: value.clone(),
-            expect,
-        }
-    };
-    match place.server.store.commit(vec![op]).await {
-        Ok(committed) => {
-            settle(place, committed.revision).await;
-            Ok(Some(done(committed.revision)))
-        }
-        Err(CommitError::Precondition { .. }) => Ok(None),
-        Err(error) => Err(commit_error(error)),
-    }
+    let committed = replace_or_remove(place, &entry, &value, gone).await?;
+    Ok(committed.map(done))
 }
 
 fn check_preconditions(

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::body::Parsed;
 use super::write::{
     Options, Written, admit_create, admit_definition, check_place, check_type, commit_error,
-    existing, find, invalid, own, settle, shape, try_create,
+    existing, find, invalid, own, replace_or_remove, settle, shape, try_create,
 };
 use super::{Answer, Place, Request, body, kinds, metadata, plain};
 use crate::limits;
@@ -174,25 +174,8 @@ pub(super) async fn commit_update(
     if (value == entry.value && !gone) || options.dry_run {
         return Ok(Some(written(entry.modified)));
     }
-    let expect = Expect::Modified(entry.modified);
-    let key = entry.key.clone();
-    let op = if gone {
-        Op::Delete { key, expect }
-    } else {
-        Op::Put {
-            key,
-            value: value.clone(),
-            expect,
-        }
-    };
-    match place.server.store.commit(vec![op]).await {
-        Ok(committed) => {
-            settle(place, committed.revision).await;
-            Ok(Some(written(committed.revision)))
-        }
-        Err(CommitError::Precondition { .. }) => Ok(None),
-        Err(error) => Err(commit_error(error)),
-    }
+    let committed = replace_or_remove(place, entry, &value, gone).await?;
+    Ok(committed.map(written))
 }
 
 /// Keeps of the new object what the endpoint may change: the main one everything but `status`, a

@@ -376,6 +376,34 @@ pub(super) async fn admit_definition<'a>(
     Ok(Some(guard))
 }
 
+/// Replaces an entry by a new value, or removes it where `gone`. `None`: it changed meanwhile.
+pub(super) async fn replace_or_remove(
+    place: &Place<'_>,
+    entry: &Entry,
+    value: &Bytes,
+    gone: bool,
+) -> Result<Option<Revision>, Status> {
+    let expect = Expect::Modified(entry.modified);
+    let key = entry.key.clone();
+    let op = if gone {
+        Op::Delete { key, expect }
+    } else {
+        Op::Put {
+            key,
+            value: value.clone(),
+            expect,
+        }
+    };
+    match place.server.store.commit(vec![op]).await {
+        Ok(committed) => {
+            settle(place, committed.revision).await;
+            Ok(Some(committed.revision))
+        }
+        Err(CommitError::Precondition { .. }) => Ok(None),
+        Err(error) => Err(commit_error(error)),
+    }
+}
+
 /// After a write of a definition: waits until it is served, so that the client that wrote it finds
 /// it.
 pub(super) async fn settle(place: &Place<'_>, revision: Revision) {
