@@ -16,8 +16,10 @@ use url::form_urlencoded::Serializer;
 
 use crate::limits;
 
-/// Field manager of everything the facade writes.
+/// Field manager of everything the facade writes but [`POWER_MANAGER`]'s.
 pub(crate) const FIELD_MANAGER: &str = "ecp-facade";
+/// Field manager of `spec.power`, which no PUT touches.
+pub(crate) const POWER_MANAGER: &str = "ecp-facade-power";
 
 /// What a path segment may hold unescaped (RFC 3986, unreserved).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -189,16 +191,18 @@ impl ControlPlane {
         }
     }
 
-    /// Applies an object (server-side apply, by force); true when that created it.
+    /// Applies an object (server-side apply, by force) for a field manager; true when that created
+    /// it.
     pub(crate) async fn apply(
         &self,
+        manager: &str,
         of: &Collection,
         namespace: Option<&str>,
         name: &str,
         object: &Value,
     ) -> Result<(bool, Value), CallError> {
         let path = format!(
-            "{}?fieldManager={FIELD_MANAGER}&force=true",
+            "{}?fieldManager={manager}&force=true",
             of.item(namespace, name)
         );
         let body = (encode(object)?, "application/apply-patch+yaml");

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::body::{Checked, Document, check_name};
-use crate::cache::{Entry, KindCache};
-use crate::control::CallError;
+use crate::cache::{Entry, KindCache, is_replaced};
+use crate::control::{CallError, FIELD_MANAGER};
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot};
 use crate::limits;
@@ -339,7 +339,7 @@ impl Facade {
             && entry.shared()
         {
             let mut patch = replacement(entry.object().get("spec"), &checked.spec);
-            keep_crossplane_fields(&mut patch);
+            keep_what_is_not_replaced(&mut patch);
             let patch = json!({"metadata": metadata, "spec": patch});
             let object = self
                 .control()
@@ -358,7 +358,13 @@ impl Facade {
             "spec": checked.spec,
         });
         self.control()
-            .apply(kind.collection(), inside, &object_name, &object)
+            .apply(
+                FIELD_MANAGER,
+                kind.collection(),
+                inside,
+                &object_name,
+                &object,
+            )
             .await
     }
 }
@@ -394,7 +400,7 @@ fn check_names(target: &Target, name: &str) -> Result<(), ApiError> {
 }
 
 /// A resource that is being deleted takes no changes: they would be lost.
-fn refuse_deleting(entry: &Entry, target: &Target) -> Result<(), ApiError> {
+pub(crate) fn refuse_deleting(entry: &Entry, target: &Target) -> Result<(), ApiError> {
     if entry.deleting() {
         Err(ApiError::new(
             ErrorKind::Conflict,
@@ -442,19 +448,19 @@ fn replacement(old: Option<&Value>, new: &Value) -> Value {
 /// not heard of them yet.
 fn leftover(entry: &Entry, spec: &Value) -> bool {
     let mut patch = replacement(entry.object().get("spec"), spec);
-    keep_crossplane_fields(&mut patch);
+    keep_what_is_not_replaced(&mut patch);
     entry.shared() && patch != *spec
 }
 
-/// Crossplane's fields are no part of what a client replaces.
-fn keep_crossplane_fields(patch: &mut Value) {
+/// Leaves alone what is no part of what a client replaces.
+fn keep_what_is_not_replaced(patch: &mut Value) {
     if let Value::Object(patch) = patch {
-        patch.retain(|name, _| !ecp_xrds::CROSSPLANE_SPEC_FIELDS.contains(&name.as_str()));
+        patch.retain(|name, _| is_replaced(name));
     }
 }
 
 /// Waits until the control plane is done with a resource, or the wait is over.
-async fn settle(
+pub(crate) async fn settle(
     kind: &Arc<KindCache>,
     written: Arc<Entry>,
     over: impl Future<Output = ()>,
@@ -490,7 +496,7 @@ mod tests {
             {"labels": {"a": "1", "b": "2"}}, "crossplane": {"x": 1}, "list": [1, 2]});
         let new = json!({"sizeGB": 2, "commonData": {"labels": {"a": "1"}}, "list": [2]});
         let mut patch = replacement(Some(&old), &new);
-        keep_crossplane_fields(&mut patch);
+        keep_what_is_not_replaced(&mut patch);
         assert_eq!(
             patch,
             json!({"sizeGB": 2, "sourceImageRef": null, "commonData":

@@ -159,17 +159,21 @@ impl Entry {
     }
 }
 
-/// Whether a managed fields entry owns anything in `spec` that is not Crossplane's.
+/// Whether a PUT replaces a field of `spec`: all but Crossplane's own and the power, which has its
+/// own operations.
+pub(crate) fn is_replaced(name: &str) -> bool {
+    name != "power" && !CROSSPLANE_SPEC_FIELDS.contains(&name)
+}
+
+/// Whether a managed fields entry owns anything in `spec` that a PUT replaces.
 fn owns_intent(fields: &Value) -> bool {
     fields
         .get("fieldsV1")
         .and_then(|f| f.get("f:spec"))
         .and_then(Value::as_object)
         .is_some_and(|spec| {
-            spec.keys().any(|k| {
-                k.strip_prefix("f:")
-                    .is_some_and(|name| !CROSSPLANE_SPEC_FIELDS.contains(&name))
-            })
+            spec.keys()
+                .any(|k| k.strip_prefix("f:").is_some_and(is_replaced))
         })
 }
 
