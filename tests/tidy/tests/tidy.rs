@@ -17,6 +17,7 @@ const LEVELS: &[&[&str]] = &[
     &["function-ecp", "provider-ecp", "provider-dummy"],
     &["ecp-apiserver", "ecp-engine", "ecp-facade"],
     &["ecp-cli"],
+    &["ecp-harness"],
     &["ecp-bench", "ecp-e2e", "ecp-tidy"],
 ];
 

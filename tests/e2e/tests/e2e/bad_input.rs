@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Ecp, volume, volume_spec, workspace};
+use ecp_harness::{Answer, Ecp, volume, volume_spec, workspace};
 
 fn problem(answer: &Answer, status: u16) {
     assert_eq!(answer.status, status, "{answer:#?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{Answer, Ecp, states, volume, volume_spec, workspace};
+use ecp_harness::{Answer, Ecp, states, volume, volume_spec, workspace};
 
 #[tokio::test]
 async fn rest_works_the_same_over_claims() {

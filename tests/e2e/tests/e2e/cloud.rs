@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Ecp, states, volume, volume_spec, workspace};
+use ecp_harness::{Answer, Ecp, states, volume, volume_spec, workspace};
 
 const CONFIG: &str = "/apis/dummy.m.secapi.cloud/v1alpha1/clusterproviderconfigs/default";
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use crate::harness::{Ecp, volume, volume_spec, workspace};
+use ecp_harness::{Ecp, volume, volume_spec, workspace};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_during_200_creates_loses_nothing_acknowledged_and_makes_nothing_twice() {
@@ -45,7 +45,7 @@ async fn a_kill_during_200_creates_loses_nothing_acknowledged_and_makes_nothing_
             .await;
     }
     let list = "seca.storage/v1/tenants/acme/workspaces/prod/block-storages";
-    let all_active = |a: &crate::harness::Answer| {
+    let all_active = |a: &ecp_harness::Answer| {
         a.body["items"].as_array().is_some_and(|items| {
             items.len() >= 100 && items.iter().all(|i| i["status"]["state"] == "active")
         })

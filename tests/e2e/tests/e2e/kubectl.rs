@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Ecp, states, volume, volume_spec};
+use ecp_harness::{Ecp, states, volume, volume_spec};
 
 fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

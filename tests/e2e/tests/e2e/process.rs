@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::harness::{Ecp, states, volume, volume_spec, workspace};
+use ecp_harness::{Ecp, states, volume, volume_spec, workspace};
 
 #[tokio::test]
 async fn a_second_start_finds_the_data_and_ctrl_c_stops_cleanly() {
@@ -25,7 +25,7 @@ async fn a_second_start_finds_the_data_and_ctrl_c_stops_cleanly() {
     let before = ecp.until_active(&volume("prod", "disk-1")).await;
     let token = ecp.token.clone();
 
-    let second = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+    let second = Command::new(ecp_harness::binary())
         .args(["up", "--api-port", "0", "--rest-port", "0", "--data-dir"])
         .arg(&ecp.dir)
         .stdin(Stdio::null())
@@ -69,7 +69,7 @@ async fn the_demo_applies_the_first_example() {
 
 /// Runs `ecp up` with arguments until it ends by itself, and returns what it printed.
 fn refused(dir: &std::path::Path, args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+    let output = Command::new(ecp_harness::binary())
         .args(["up", "--data-dir"])
         .arg(dir)
         .args(args)
@@ -121,7 +121,7 @@ fn what_cannot_start_says_why_and_what_to_do() {
 
 #[test]
 fn a_log_filter_that_makes_no_sense_is_told() {
-    let output = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"))
+    let output = Command::new(ecp_harness::binary())
         .args(["manifests", "--out"])
         .arg(tempfile::tempdir().unwrap().path().join("out"))
         .env("RUST_LOG", "ecp=loud")
@@ -202,7 +202,7 @@ async fn a_full_disk_ends_the_process_and_loses_nothing() {
 async fn every_part_is_measured_and_says_that_it_is_healthy() {
     let ecp = Ecp::start(&["--ephemeral"]).await;
     let metrics = ecp.kubectl(&["get", "--raw", "/metrics"]);
-    if let Some(metrics) = metrics.map(crate::harness::Output::done) {
+    if let Some(metrics) = metrics.map(ecp_harness::Output::done) {
         for name in [
             "apiserver_request_total",
             "crossplane_managed_resource_exists",

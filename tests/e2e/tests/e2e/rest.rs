@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Ecp, states, volume, volume_spec, workspace};
+use ecp_harness::{Ecp, states, volume, volume_spec, workspace};
 
 #[tokio::test]
 async fn a_volume_lives_from_put_to_delete_and_leaves_nothing_behind() {

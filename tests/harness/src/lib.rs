@@ -1,5 +1,11 @@
-//! Starts `ecp up` and talks to it.
+//! Starts the real `ecp up` for tests and talks to it: REST, the Kubernetes API, `kubectl`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a skip and the log of a failure must be seen"
+)]
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,32 +14,51 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long any condition may take to come true.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// The binary under test, which Cargo names to the integration tests of the package that has it
+/// (docs/decisions/0008-binary-under-test.md).
+pub fn binary() -> PathBuf {
+    let own = |(name, path): (OsString, OsString)| {
+        let name = name.to_str()?;
+        name.starts_with("CARGO_BIN_EXE_").then(|| path.into())
+    };
+    let found = std::env::vars_os().find_map(own);
+    found.expect("run by `cargo test`, in a package with a binary")
+}
 
-/// A running `ecp up`.
-pub(crate) struct Ecp {
+/// How long any condition may take to come true.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running `ecp up`, killed when dropped.
+#[derive(Debug)]
+pub struct Ecp {
     child: Child,
-    pub(crate) dir: PathBuf,
+    /// Its data directory.
+    pub dir: PathBuf,
     _temp: Option<Arc<tempfile::TempDir>>,
     log: Arc<Mutex<String>>,
-    pub(crate) rest: String,
-    pub(crate) api: String,
-    pub(crate) token: String,
+    /// Base URL of the REST API, without a trailing slash.
+    pub rest: String,
+    /// Base URL of the Kubernetes API.
+    pub api: String,
+    /// The administrator's token.
+    pub token: String,
     http: reqwest::Client,
 }
 
 /// An answer of the REST API.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: reqwest::header::HeaderMap,
-    pub(crate) body: Value,
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// Headers.
+    pub headers: reqwest::header::HeaderMap,
+    /// The body; a string where it is not JSON.
+    pub body: Value,
 }
 
 impl Ecp {
     /// Starts in a fresh temporary directory.
-    pub(crate) async fn start(args: &[&str]) -> Self {
+    pub async fn start(args: &[&str]) -> Self {
         let temp = Arc::new(tempfile::tempdir().unwrap());
         let mut ecp = Self::start_in(temp.path(), args).await;
         ecp._temp = Some(temp);
@@ -41,19 +66,17 @@ impl Ecp {
     }
 
     /// Starts in a given directory.
-    pub(crate) async fn start_in(dir: &Path, args: &[&str]) -> Self {
-        let command = Command::new(env!("CARGO_BIN_EXE_ecp-under-test"));
-        Self::start_with(command, dir, args).await
+    pub async fn start_in(dir: &Path, args: &[&str]) -> Self {
+        Self::start_with(Command::new(binary()), dir, args).await
     }
 
     /// Starts in a given directory, where no file can grow over a number of KiB: a full disk.
     #[cfg(unix)]
-    pub(crate) async fn start_on_full_disk(dir: &Path, kib: u32) -> Self {
+    pub async fn start_on_full_disk(dir: &Path, kib: u32) -> Self {
         let mut command = Command::new("sh");
         // A write over the limit is an error then, and no signal. `ulimit` counts in 512 bytes.
         let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
-        let binary = env!("CARGO_BIN_EXE_ecp-under-test");
-        command.args(["-c", &script, "sh", binary]);
+        command.args(["-c", &script, "sh"]).arg(binary());
         Self::start_with(command, dir, &[]).await
     }
 
@@ -114,18 +137,18 @@ impl Ecp {
     }
 
     /// What it has printed so far.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
     /// `kill -9`.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Ctrl-C, and the exit status.
-    pub(crate) fn interrupt(mut self) -> std::process::ExitStatus {
+    pub fn interrupt(mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         assert!(
             Command::new("kill")
@@ -138,7 +161,7 @@ impl Ecp {
     }
 
     /// Waits until it has ended.
-    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
+    pub fn ended(&mut self) -> std::process::ExitStatus {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -154,7 +177,7 @@ impl Ecp {
     }
 
     /// A REST call with the admin's token.
-    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         let mut request = self.request(method, path).bearer_auth(&self.token);
         if let Some(body) = body {
             request = request.json(body);
@@ -163,14 +186,14 @@ impl Ecp {
     }
 
     /// A REST call without a token or body.
-    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let url = format!("{}/providers/{path}", self.rest);
         self.http.request(method, url).timeout(DEADLINE)
     }
 
     /// Sends a prepared request.
-    pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answer {
+    pub async fn send(request: reqwest::RequestBuilder) -> Answer {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.unwrap();
@@ -182,25 +205,23 @@ impl Ecp {
         }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    /// A GET with the admin's token.
+    pub async fn get(&self, path: &str) -> Answer {
         self.call("GET", path, None).await
     }
 
-    pub(crate) async fn put(&self, path: &str, spec: Value) -> Answer {
+    /// A PUT of a spec with the admin's token.
+    pub async fn put(&self, path: &str, spec: Value) -> Answer {
         self.call("PUT", path, Some(&json!({ "spec": spec }))).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    /// A DELETE with the admin's token.
+    pub async fn delete(&self, path: &str) -> Answer {
         self.call("DELETE", path, None).await
     }
 
     /// Reads until a condition holds.
-    pub(crate) async fn until(
-        &self,
-        path: &str,
-        what: &str,
-        holds: impl Fn(&Answer) -> bool,
-    ) -> Answer {
+    pub async fn until(&self, path: &str, what: &str, holds: impl Fn(&Answer) -> bool) -> Answer {
         let started = Instant::now();
         loop {
             let answer = self.get(path).await;
@@ -215,17 +236,19 @@ impl Ecp {
         }
     }
 
-    pub(crate) async fn until_active(&self, path: &str) -> Value {
+    /// Reads until the state is `active`.
+    pub async fn until_active(&self, path: &str) -> Value {
         let active = |a: &Answer| a.body["status"]["state"] == "active";
         self.until(path, "active", active).await.body
     }
 
-    pub(crate) async fn until_gone(&self, path: &str) {
+    /// Reads until there is nothing.
+    pub async fn until_gone(&self, path: &str) {
         self.until(path, "gone", |a| a.status == 404).await;
     }
 
     /// A client for the Kubernetes API, from the kubeconfig on disk.
-    pub(crate) async fn kube(&self) -> kube::Client {
+    pub async fn kube(&self) -> kube::Client {
         let file = self.dir.join("kubeconfig");
         let config = kube::config::Kubeconfig::read_from(file).unwrap();
         let options = kube::config::KubeConfigOptions::default();
@@ -234,13 +257,13 @@ impl Ecp {
     }
 
     /// A raw GET of the Kubernetes API.
-    pub(crate) async fn raw(&self, path: &str) -> Value {
+    pub async fn raw(&self, path: &str) -> Value {
         let request = http_request("GET", path, Vec::new());
         self.kube().await.request(request).await.unwrap()
     }
 
     /// A JSON merge patch through the Kubernetes API.
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Value {
+    pub async fn merge(&self, path: &str, patch: &Value) -> Value {
         let mut request = http_request("PATCH", path, serde_json::to_vec(patch).unwrap());
         let json = "application/merge-patch+json".parse().unwrap();
         request.headers_mut().insert("content-type", json);
@@ -248,13 +271,13 @@ impl Ecp {
     }
 
     /// The items of a list, everywhere.
-    pub(crate) async fn items(&self, group: &str, plural: &str) -> Vec<Value> {
+    pub async fn items(&self, group: &str, plural: &str) -> Vec<Value> {
         let list = self.raw(&format!("/apis/{group}/{plural}")).await;
         list["items"].as_array().unwrap().clone()
     }
 
     /// Waits until there is an event with a reason.
-    pub(crate) async fn until_event(&self, reason: &str) {
+    pub async fn until_event(&self, reason: &str) {
         let started = Instant::now();
         while !self
             .raw("/api/v1/events")
@@ -268,7 +291,7 @@ impl Ecp {
     }
 
     /// All managed resources of the dummy cloud that users' resources made.
-    pub(crate) async fn managed(&self) -> Vec<String> {
+    pub async fn managed(&self) -> Vec<String> {
         let mut found = Vec::new();
         for plural in ["projects", "volumes", "volumeimages"] {
             for item in self.items("dummy.m.secapi.cloud/v1alpha1", plural).await {
@@ -288,12 +311,12 @@ impl Ecp {
     }
 
     /// `kubectl` with the admin's kubeconfig; `None` when this machine has none.
-    pub(crate) fn kubectl(&self, args: &[&str]) -> Option<Output> {
+    pub fn kubectl(&self, args: &[&str]) -> Option<Output> {
         self.kubectl_with(args, None)
     }
 
     /// `kubectl` with text on its standard input.
-    pub(crate) fn kubectl_with(&self, args: &[&str], input: Option<&str>) -> Option<Output> {
+    pub fn kubectl_with(&self, args: &[&str], input: Option<&str>) -> Option<Output> {
         use std::io::Write as _;
         let kubectl = std::env::var("ECP_TEST_KUBECTL").unwrap_or_else(|_| "kubectl".into());
         let child = Command::new(kubectl)
@@ -342,15 +365,18 @@ impl Drop for Ecp {
 
 /// What a command printed.
 #[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) ok: bool,
-    pub(crate) out: String,
-    pub(crate) err: String,
+pub struct Output {
+    /// Whether its exit status was 0.
+    pub ok: bool,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
 }
 
 impl Output {
     /// Its standard output, when it succeeded.
-    pub(crate) fn done(self) -> String {
+    pub fn done(self) -> String {
         assert!(self.ok, "{}{}", self.out, self.err);
         self.out
     }
@@ -365,7 +391,7 @@ fn http_request(method: &str, path: &str, body: Vec<u8>) -> http::Request<Vec<u8
 }
 
 /// The states of a resource's SECA conditions, newest first.
-pub(crate) fn states(document: &Value) -> Vec<&str> {
+pub fn states(document: &Value) -> Vec<&str> {
     let conditions = document["status"]["conditions"].as_array();
     conditions
         .into_iter()
@@ -374,19 +400,20 @@ pub(crate) fn states(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-pub(crate) const ACME: &str = "seca.workspace/v1/tenants/acme/workspaces";
+/// Path of the workspaces of tenant `acme`.
+pub const ACME: &str = "seca.workspace/v1/tenants/acme/workspaces";
 
 /// Path of a workspace of tenant `acme`.
-pub(crate) fn workspace(name: &str) -> String {
+pub fn workspace(name: &str) -> String {
     format!("{ACME}/{name}")
 }
 
 /// Path of a block storage of tenant `acme`.
-pub(crate) fn volume(workspace: &str, name: &str) -> String {
+pub fn volume(workspace: &str, name: &str) -> String {
     format!("seca.storage/v1/tenants/acme/workspaces/{workspace}/block-storages/{name}")
 }
 
 /// Spec of a block storage.
-pub(crate) fn volume_spec(size: i64) -> Value {
+pub fn volume_spec(size: i64) -> Value {
     json!({ "sizeGB": size, "skuRef": { "resource": "skus/RD500" } })
 }
