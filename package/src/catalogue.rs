@@ -8,13 +8,23 @@ use serde_json::{Value, json};
 /// Namespace of what belongs to no tenant, such as the managed resources of regions and SKUs.
 pub const SYSTEM_NAMESPACE: &str = "secapi-system";
 
+/// Zones of the region (SECA section 4.3).
+const ZONES: [&str; 2] = ["zone-a", "zone-b"];
+/// Instance SKUs: SECA name, processors and GB of memory (SECA section 4.3).
+const INSTANCE_SKUS: [(&str, i64, i64); 3] = [("D2XS", 1, 1), ("DXS", 1, 2), ("DS", 2, 4)];
+/// Network SKUs: SECA name, Mbit/s and packets a second (SECA section 4.3).
+const NETWORK_SKUS: [(&str, i64, i64); 3] = [
+    ("N1K", 1000, 10_000),
+    ("N5K", 5000, 40_000),
+    ("N10K", 10_000, 80_000),
+];
 /// Storage SKUs: SECA name and operations a second (SECA section 4.3).
 const STORAGE_SKUS: [(&str, i64); 3] = [("RD100", 100), ("RD500", 500), ("RD2K", 2000)];
 /// The smallest volume the SKUs recommend.
 const VOLUME_SIZE_GB_MIN: i64 = 50;
 
 /// What a new control plane starts with, in the order it should be created: the system namespace,
-/// the dummy cloud's default configuration, a region in it and its storage SKUs.
+/// the dummy cloud's default configuration, a region in it and its SKUs.
 ///
 /// `rest_url` is where the facade is reached, without `/providers`.
 pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
@@ -33,6 +43,14 @@ pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
         region_object(region, rest_url),
     ];
     objects.extend(STORAGE_SKUS.map(|(name, iops)| storage_sku(name, iops)));
+    objects.extend(
+        INSTANCE_SKUS
+            .map(|(name, vcpu, ram)| sku("InstanceSKU", name, json!({"vCPU": vcpu, "ram": ram}))),
+    );
+    objects.extend(NETWORK_SKUS.map(|(name, bandwidth, packets)| {
+        let spec = json!({"bandwidth": bandwidth, "packets": packets});
+        sku("NetworkSKU", name, spec)
+    }));
     objects
 }
 
@@ -51,7 +69,7 @@ fn region_object(region: &str, rest_url: &str) -> Value {
         "kind": "Region",
         "metadata": {"name": region},
         "spec": {
-            "availableZones": ["a", "b"],
+            "availableZones": ZONES,
             "providers": providers,
             "cloud": {
                 "name": "dummy",
@@ -63,19 +81,28 @@ fn region_object(region: &str, rest_url: &str) -> Value {
 }
 
 fn storage_sku(name: &str, iops: i64) -> Value {
-    let object_name = ecp_xrds::by_kind("StorageSKU")
-        .map_or_else(|| name.to_ascii_lowercase(), |info| object_name(info, name));
+    let spec = json!({
+        "iops": iops,
+        "minVolumeSize": VOLUME_SIZE_GB_MIN,
+        "type": "remote-durable",
+    });
+    sku("StorageSKU", name, spec)
+}
+
+/// A SKU that is offered in every region.
+fn sku(kind: &str, name: &str, mut spec: Value) -> Value {
+    let info = ecp_xrds::by_kind(kind);
+    let mut labels = json!({"Provider": "seca", "Tier": name});
+    if kind == "InstanceSKU" {
+        labels["Architecture"] = "amd64".into();
+    }
+    spec["name"] = name.into();
+    spec["commonData"] = json!({"labels": labels});
     json!({
-        "apiVersion": "storage.v1.secapi.cloud/v1",
-        "kind": "StorageSKU",
-        "metadata": {"name": object_name},
-        "spec": {
-            "name": name,
-            "commonData": {"labels": {"Provider": "seca", "Tier": name}},
-            "iops": iops,
-            "minVolumeSize": VOLUME_SIZE_GB_MIN,
-            "type": "remote-durable",
-        },
+        "apiVersion": info.map(|i| i.api_version()),
+        "kind": kind,
+        "metadata": {"name": info.map(|i| object_name(i, name))},
+        "spec": spec,
     })
 }
 
@@ -89,17 +116,9 @@ mod tests {
     fn the_catalogue_is_valid_and_says_where_the_apis_are() {
         let objects = catalogue("region-1", "http://127.0.0.1:8080/");
         let kinds: Vec<_> = objects.iter().map(|o| object::gvk(o).kind).collect();
-        assert_eq!(
-            kinds,
-            [
-                "Namespace",
-                "ClusterProviderConfig",
-                "Region",
-                "StorageSKU",
-                "StorageSKU",
-                "StorageSKU"
-            ]
-        );
+        assert_eq!(kinds[..3], ["Namespace", "ClusterProviderConfig", "Region"]);
+        let skus = ["StorageSKU", "InstanceSKU", "NetworkSKU"];
+        assert_eq!(kinds[3..], skus.map(|kind| [kind; 3]).concat());
         for object in &objects[2..] {
             let info = ecp_xrds::by_kind(&object::gvk(object).kind).unwrap();
             assert_eq!(ecp_xrds::validate(info, &object["spec"]), []);

@@ -3,58 +3,55 @@
 use ecp_xrds::Flavour;
 use serde_json::Value;
 
-/// The files of `compositions/`, by folder and SECA kind.
-const FILES: [(&str, &str, &str); 10] = [
-    (
-        "default",
-        "region",
-        include_str!("../../compositions/default/region.yaml"),
-    ),
-    (
-        "default",
-        "workspace",
-        include_str!("../../compositions/default/workspace.yaml"),
-    ),
-    (
-        "default",
-        "storage-sku",
-        include_str!("../../compositions/default/storage-sku.yaml"),
-    ),
-    (
-        "default",
-        "block-storage",
-        include_str!("../../compositions/default/block-storage.yaml"),
-    ),
-    (
-        "default",
-        "image",
-        include_str!("../../compositions/default/image.yaml"),
-    ),
-    (
-        "dummy",
-        "region",
-        include_str!("../../compositions/dummy/region.yaml"),
-    ),
-    (
-        "dummy",
-        "workspace",
-        include_str!("../../compositions/dummy/workspace.yaml"),
-    ),
-    (
-        "dummy",
-        "storage-sku",
-        include_str!("../../compositions/dummy/storage-sku.yaml"),
-    ),
-    (
-        "dummy",
-        "block-storage",
-        include_str!("../../compositions/dummy/block-storage.yaml"),
-    ),
-    (
-        "dummy",
-        "image",
-        include_str!("../../compositions/dummy/image.yaml"),
-    ),
+/// A file of `compositions/`: folder, SECA kind and text.
+macro_rules! file {
+    ($folder:literal, $kind:literal) => {
+        (
+            $folder,
+            $kind,
+            include_str!(concat!("../../compositions/", $folder, "/", $kind, ".yaml")),
+        )
+    };
+}
+
+/// The files of `compositions/`.
+const FILES: [(&str, &str, &str); 36] = [
+    file!("default", "region"),
+    file!("default", "role"),
+    file!("default", "role-assignment"),
+    file!("default", "workspace"),
+    file!("default", "storage-sku"),
+    file!("default", "block-storage"),
+    file!("default", "image"),
+    file!("default", "instance-sku"),
+    file!("default", "instance"),
+    file!("default", "network-sku"),
+    file!("default", "network"),
+    file!("default", "subnet"),
+    file!("default", "routing-table"),
+    file!("default", "internet-gateway"),
+    file!("default", "nic"),
+    file!("default", "public-ip"),
+    file!("default", "security-group"),
+    file!("default", "security-group-rule"),
+    file!("dummy", "region"),
+    file!("dummy", "role"),
+    file!("dummy", "role-assignment"),
+    file!("dummy", "workspace"),
+    file!("dummy", "storage-sku"),
+    file!("dummy", "block-storage"),
+    file!("dummy", "image"),
+    file!("dummy", "instance-sku"),
+    file!("dummy", "instance"),
+    file!("dummy", "network-sku"),
+    file!("dummy", "network"),
+    file!("dummy", "subnet"),
+    file!("dummy", "routing-table"),
+    file!("dummy", "internet-gateway"),
+    file!("dummy", "nic"),
+    file!("dummy", "public-ip"),
+    file!("dummy", "security-group"),
+    file!("dummy", "security-group-rule"),
 ];
 
 /// Every Composition in a flavour: the default of each kind, which finds the cloud by the

@@ -34,7 +34,7 @@ fn labels_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-fn annotations_schema(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn annotations_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "additionalProperties": {"type": "string", "maxLength": ANNOTATION_VALUE_LEN_MAX},
@@ -45,7 +45,8 @@ fn free_object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Fields of `spec` beside those of SECA (`crate::ENVELOPE_SPEC_FIELDS`).
+/// Fields of `spec` beside those of SECA (`crate::ENVELOPE_SPEC_FIELDS`). Kinds that are in no
+/// region or no network have them without `region` or `network`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Envelope {
@@ -60,4 +61,9 @@ pub(crate) struct Envelope {
     #[schemars(length(min = 1, max = 128))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
+    /// SECA name of the network it is in. Cannot be changed.
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = [
+        {"rule": "self == oldSelf", "message": "network cannot be changed"}
+    ]))]
+    pub(crate) network: String,
 }

@@ -25,13 +25,25 @@ mod xrd;
 pub use envelope::CommonData;
 pub use flavour::Flavour;
 pub use intent::{CROSSPLANE_SPEC_FIELDS, intent_digest};
+pub use kinds::authorization::{AssignmentScope, Permission, RoleAssignmentSpec, RoleSpec};
+pub use kinds::compute::{
+    DiskBus, InstanceSkuSpec, InstanceSpec, InstanceStatus, Power, PowerState, VolumeReference,
+};
+pub use kinds::network::{
+    Cidr, Direction, Icmp, InternetGatewaySpec, IpVersion, NetworkSkuSpec, NetworkSpec,
+    NetworkStatus, NicSpec, NicStatus, PartStatus, Ports, Protocol, PublicIpSpec, PublicIpStatus,
+    Route, RouteTableSpec, RouteTableStatus, SecurityGroupRuleSpec, SecurityGroupSpec,
+    SecurityGroupStatus, SubnetSpec, SubnetStatus,
+};
 pub use kinds::region::{CloudRef, ConfigRef, RegionProvider, RegionSpec};
 pub use kinds::storage::{
     BlockStorageSpec, BlockStorageStatus, Boot, CpuArchitecture, ImageSpec, ImageStatus,
     Initializer, StorageSkuSpec, VolumeType,
 };
 pub use kinds::workspace::{WorkspaceSpec, WorkspaceStatus};
-pub use kinds::{KindInfo, Scope, by_collection, by_kind, by_provider, by_xr_kind, kinds};
+pub use kinds::{
+    KindInfo, RefField, Scope, by_collection, by_kind, by_provider, by_xr_kind, kinds,
+};
 pub use names::{ENVELOPE_SPEC_FIELDS, object_name, seca_name, seca_spec};
 pub use reference::Reference;
 pub use schema::version_schema;

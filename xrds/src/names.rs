@@ -9,7 +9,8 @@ use crate::kinds::KindInfo;
 /// Fields of `spec` that stand beside the SECA spec and are not shown as part of it over REST.
 /// Like [`CROSSPLANE_SPEC_FIELDS`], no SECA spec of ours uses these names, and a Workspace's free
 /// spec cannot.
-pub const ENVELOPE_SPEC_FIELDS: [&str; 4] = ["cloud", "commonData", "name", "region"];
+pub const ENVELOPE_SPEC_FIELDS: [&str; 6] =
+    ["cloud", "commonData", "name", "network", "power", "region"];
 
 /// The object name for a SECA name of a kind.
 ///

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::envelope::Envelope;
-use crate::kinds::KindInfo;
+use crate::kinds::{KindInfo, Scope};
 use crate::status::Status;
 
 /// Fields that can be set once and not changed after. The rules stand on `spec` itself, since
@@ -19,9 +19,14 @@ pub fn version_schema(info: &KindInfo) -> Value {
         .get("description")
         .cloned()
         .unwrap_or_else(|| info.noun.into());
-    merge_properties(&mut spec, &ecp_schema::from_type::<Envelope>());
-    let rules: Vec<Value> = SET_ONCE
+    merge_properties(&mut spec, &envelope(info));
+    let mut rules = match spec.get_mut("x-kubernetes-validations").map(Value::take) {
+        Some(Value::Array(own)) => own,
+        _ => Vec::new(),
+    };
+    let set_once = SET_ONCE
         .iter()
+        .filter(|field| spec["properties"].get(**field).is_some())
         .map(|field| {
             json!({
                 "rule": format!(
@@ -29,8 +34,8 @@ pub fn version_schema(info: &KindInfo) -> Value {
                 ),
                 "message": format!("{field} cannot be changed"),
             })
-        })
-        .collect();
+        });
+    rules.extend(set_once);
     spec["x-kubernetes-validations"] = rules.into();
 
     let mut status = ecp_schema::from_type::<Status>();
@@ -45,6 +50,26 @@ pub fn version_schema(info: &KindInfo) -> Value {
     })
 }
 
+/// The envelope as a kind has it.
+fn envelope(info: &KindInfo) -> Value {
+    let mut envelope = ecp_schema::from_type::<Envelope>();
+    let mut leave_out = |field: &str| {
+        if let Some(properties) = envelope["properties"].as_object_mut() {
+            properties.remove(field);
+        }
+        if let Some(required) = envelope["required"].as_array_mut() {
+            required.retain(|name| name != field);
+        }
+    };
+    if !info.regional() {
+        leave_out("region");
+    }
+    if info.scope != Scope::Network {
+        leave_out("network");
+    }
+    envelope
+}
+
 /// Adds the properties of `other`, and which of them are required, to `schema`.
 fn merge_properties(schema: &mut Value, other: &Value) {
     let members = |field: &str| other.get(field).cloned().unwrap_or(Value::Null);
@@ -54,7 +79,9 @@ fn merge_properties(schema: &mut Value, other: &Value) {
             None => schema["properties"] = Value::Object(new),
         }
     }
-    if let Value::Array(new) = members("required") {
+    if let Value::Array(new) = members("required")
+        && !new.is_empty()
+    {
         match schema.get_mut("required").and_then(Value::as_array_mut) {
             Some(required) => required.extend(new),
             None => schema["required"] = Value::Array(new),

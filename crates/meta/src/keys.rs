@@ -12,6 +12,11 @@ pub const WORKSPACE_NAME: &str = "secapi.cloud/workspace-name";
 pub const KIND: &str = "secapi.cloud/kind";
 /// SECA name of that resource where it fits a label value, else its hash.
 pub const NAME: &str = "secapi.cloud/name";
+/// Network of a managed resource that was made for something in one.
+pub const NETWORK: &str = "secapi.cloud/network";
+/// Annotation with the paths of the references in `spec` that were accepted although what they
+/// refer to did not exist, comma-separated: nothing waits for those.
+pub const DEFERRED_REFERENCES: &str = "secapi.cloud/deferred-references";
 /// Region that a managed resource is in.
 pub const REGION: &str = "secapi.cloud/region";
 /// Cloud of a per-cloud Composition.

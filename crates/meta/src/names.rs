@@ -90,6 +90,15 @@ pub fn object_name(seca_name: &str) -> String {
     }
 }
 
+/// The object name that a resource inside a network gets, unique among those of all networks of a
+/// workspace: `<network>-<name>-<8 hex>`, cut to 63 characters.
+pub fn network_object_name(network: &str, name: &str) -> String {
+    readable(
+        &format!("{network}-{name}"),
+        &hash8(&format!("{network}/{name}")),
+    )
+}
+
 /// A label value for `s`: `s` itself where it is one, else its hash.
 pub fn label_value(s: &str) -> String {
     if is_label_value(s) {

@@ -1,5 +1,8 @@
 //! The table of kinds.
 
+pub(crate) mod authorization;
+pub(crate) mod compute;
+pub(crate) mod network;
 pub(crate) mod region;
 pub(crate) mod storage;
 pub(crate) mod workspace;
@@ -48,12 +51,58 @@ pub struct KindInfo {
     pub catalogue: bool,
     /// What a person calls one, as in "waiting for block storage data".
     pub noun: &'static str,
+    /// Fields of its SECA spec that refer to other resources.
+    pub references: &'static [RefField],
     /// Schema of the SECA spec.
     pub(crate) spec: fn() -> Value,
     /// Schema of the status fields that only this kind has.
     pub(crate) status: Option<fn() -> Value>,
     /// Printer columns after STATE.
     pub(crate) columns: &'static [Column],
+}
+
+/// A field of a SECA spec that refers to other resources. One static table of them serves all who
+/// check, follow or count references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefField {
+    /// Path below `spec`; `[]` stands for every element, as in `routes[].targetRef`. What is there
+    /// is a [`crate::Reference`], or a name in the case of `RoleAssignment.roles`.
+    pub path: &'static str,
+    /// Kinds that it can refer to; the first one is meant by a bare name.
+    pub to: &'static [&'static str],
+    /// Whether it can also be an address, a range or other text.
+    pub text: bool,
+    /// Whether its `resource` can be empty, for none.
+    pub empty: bool,
+    /// Whether a resource works without what it refers to, and takes it up when it comes.
+    pub soft: bool,
+}
+
+impl RefField {
+    const fn to(path: &'static str, to: &'static [&'static str]) -> Self {
+        Self {
+            path,
+            to,
+            text: false,
+            empty: false,
+            soft: false,
+        }
+    }
+
+    const fn or_text(self) -> Self {
+        Self { text: true, ..self }
+    }
+
+    const fn or_empty(self) -> Self {
+        Self {
+            empty: true,
+            ..self
+        }
+    }
+
+    const fn soft(self) -> Self {
+        Self { soft: true, ..self }
+    }
 }
 
 /// A printer column.
@@ -66,20 +115,72 @@ pub(crate) struct Column {
     pub(crate) priority: u8,
 }
 
-pub(crate) const REGION_COLUMN: Column = Column {
-    name: "Region",
-    kind: "string",
-    path: ".spec.region",
-    description: "Region of the resource; empty where there is only one.",
-    priority: 0,
-};
+impl Column {
+    /// The same column, shown with `-o wide` only.
+    const fn wide(self) -> Self {
+        Self {
+            priority: 1,
+            ..self
+        }
+    }
+}
 
-static KINDS: [KindInfo; 5] = [
+const fn column(
+    kind: &'static str,
+    name: &'static str,
+    path: &'static str,
+    description: &'static str,
+) -> Column {
+    Column {
+        name,
+        kind,
+        path,
+        description,
+        priority: 0,
+    }
+}
+
+/// A column of text.
+const fn text(name: &'static str, path: &'static str, description: &'static str) -> Column {
+    column("string", name, path, description)
+}
+
+/// A column of whole numbers.
+const fn integer(name: &'static str, path: &'static str, description: &'static str) -> Column {
+    column("integer", name, path, description)
+}
+
+const REGION_COLUMN: Column = text(
+    "Region",
+    ".spec.region",
+    "Region of the resource; empty where there is only one.",
+);
+
+const SKU_NAME_COLUMN: Column = text(
+    "Sku",
+    ".spec.name",
+    "SECA name, where it differs from the object's.",
+);
+
+static KINDS: [KindInfo; 18] = [
     region::REGION,
+    authorization::ROLE,
+    authorization::ROLE_ASSIGNMENT,
     workspace::WORKSPACE,
     storage::STORAGE_SKU,
     storage::BLOCK_STORAGE,
     storage::IMAGE,
+    compute::INSTANCE_SKU,
+    compute::INSTANCE,
+    network::NETWORK_SKU,
+    network::NETWORK,
+    network::SUBNET,
+    network::ROUTE_TABLE,
+    network::INTERNET_GATEWAY,
+    network::NIC,
+    network::PUBLIC_IP,
+    network::SECURITY_GROUP,
+    network::SECURITY_GROUP_RULE,
 ];
 
 /// Every kind, in a fixed order.
@@ -123,6 +224,11 @@ impl KindInfo {
     /// Whether its objects live in a namespace.
     pub fn namespaced(&self) -> bool {
         self.scope != Scope::Cluster
+    }
+
+    /// Whether its objects are in a region. Regions, roles and role assignments are everywhere.
+    pub fn regional(&self) -> bool {
+        !matches!(self.provider, "seca.region" | "seca.authorization")
     }
 
     /// Whether users make claims of it in [`Flavour::Claims`].
@@ -180,6 +286,38 @@ mod tests {
         assert_eq!(short.iter().collect::<BTreeSet<_>>().len(), short.len());
     }
 
+    /// The value at a path of a schema; `[]` goes to the items.
+    fn at<'a>(schema: &'a Value, path: &str) -> &'a Value {
+        path.split('.').fold(schema, |schema, step| {
+            let field = step.trim_end_matches("[]");
+            let schema = &schema["properties"][field];
+            if step.ends_with("[]") {
+                &schema["items"]
+            } else {
+                schema
+            }
+        })
+    }
+
+    #[test]
+    fn reference_fields_are_references_to_kinds() {
+        for info in kinds() {
+            let schema = (info.spec)();
+            for field in info.references {
+                let what = format!("{}.{}", info.kind, field.path);
+                let found = at(&schema, field.path);
+                assert!(
+                    found["properties"]["resource"].is_object() || found["type"] == "string",
+                    "{what}: {found}"
+                );
+                assert!(!field.to.is_empty(), "{what}");
+                for kind in field.to {
+                    assert!(by_kind(kind).is_some(), "{what}: {kind}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn an_xr_is_found_in_both_flavours() {
         for info in kinds() {
@@ -197,7 +335,8 @@ mod tests {
     fn collections_are_found_by_provider() {
         let find = |p, c| by_collection(p, c).map(|k| k.kind);
         assert_eq!(find("seca.storage", "skus"), Some("StorageSKU"));
-        assert_eq!(find("seca.compute", "skus"), None);
+        assert_eq!(find("seca.compute", "skus"), Some("InstanceSKU"));
+        assert_eq!(find("seca.compute", "networks"), None);
         assert_eq!(find("seca.workspace", "workspaces"), Some("Workspace"));
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Column, KindInfo, Scope};
+use super::{KindInfo, Scope, text};
 
 pub(crate) const REGION: KindInfo = KindInfo {
     kind: "Region",
@@ -16,23 +16,16 @@ pub(crate) const REGION: KindInfo = KindInfo {
     collection: "regions",
     catalogue: true,
     noun: "region",
+    references: &[],
     spec: ecp_schema::from_type::<RegionSpec>,
     status: None,
     columns: &[
-        Column {
-            name: "Cloud",
-            kind: "string",
-            path: ".spec.cloud.name",
-            description: "Cloud the region is in.",
-            priority: 0,
-        },
-        Column {
-            name: "Location",
-            kind: "string",
-            path: ".spec.cloud.location",
-            description: "The cloud's own name of the region.",
-            priority: 0,
-        },
+        text("Cloud", ".spec.cloud.name", "Cloud the region is in."),
+        text(
+            "Location",
+            ".spec.cloud.location",
+            "The cloud's own name of the region.",
+        ),
     ],
 };
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Column, KindInfo, REGION_COLUMN, Scope};
+use super::{KindInfo, REGION_COLUMN, RefField, Scope, integer, text};
 use crate::reference::Reference;
 
 const GROUP: &str = "storage.v1.secapi.cloud";
@@ -20,30 +20,17 @@ pub(crate) const STORAGE_SKU: KindInfo = KindInfo {
     collection: "skus",
     catalogue: true,
     noun: "storage SKU",
+    references: &[],
     spec: ecp_schema::from_type::<StorageSkuSpec>,
     status: None,
     columns: &[
-        Column {
-            name: "Sku",
-            kind: "string",
-            path: ".spec.name",
-            description: "SECA name, where it differs from the object's.",
-            priority: 0,
-        },
-        Column {
-            name: "Type",
-            kind: "string",
-            path: ".spec.type",
-            description: "Kind of storage.",
-            priority: 0,
-        },
-        Column {
-            name: "Iops",
-            kind: "integer",
-            path: ".spec.iops",
-            description: "Input and output operations a second.",
-            priority: 0,
-        },
+        super::SKU_NAME_COLUMN,
+        text("Type", ".spec.type", "Kind of storage."),
+        integer(
+            "Iops",
+            ".spec.iops",
+            "Input and output operations a second.",
+        ),
         REGION_COLUMN,
     ],
 };
@@ -59,23 +46,15 @@ pub(crate) const BLOCK_STORAGE: KindInfo = KindInfo {
     collection: "block-storages",
     catalogue: false,
     noun: "block storage",
+    references: &[
+        RefField::to("skuRef", &["StorageSKU"]),
+        RefField::to("sourceImageRef", &["Image"]),
+    ],
     spec: ecp_schema::from_type::<BlockStorageSpec>,
     status: Some(ecp_schema::from_type::<BlockStorageStatus>),
     columns: &[
-        Column {
-            name: "Size-GB",
-            kind: "integer",
-            path: ".spec.sizeGB",
-            description: "Size in GB.",
-            priority: 0,
-        },
-        Column {
-            name: "Sku",
-            kind: "string",
-            path: ".spec.skuRef.resource",
-            description: "Storage SKU.",
-            priority: 1,
-        },
+        integer("Size-GB", ".spec.sizeGB", "Size in GB."),
+        text("Sku", ".spec.skuRef.resource", "Storage SKU.").wide(),
         REGION_COLUMN,
     ],
 };
@@ -91,23 +70,16 @@ pub(crate) const IMAGE: KindInfo = KindInfo {
     collection: "images",
     catalogue: false,
     noun: "image",
+    references: &[RefField::to("blockStorageRef", &["BlockStorage"])],
     spec: ecp_schema::from_type::<ImageSpec>,
     status: Some(ecp_schema::from_type::<ImageStatus>),
     columns: &[
-        Column {
-            name: "Arch",
-            kind: "string",
-            path: ".spec.cpuArchitecture",
-            description: "CPU architecture the image runs on.",
-            priority: 0,
-        },
-        Column {
-            name: "Size-MB",
-            kind: "integer",
-            path: ".status.sizeMB",
-            description: "Size in MB.",
-            priority: 0,
-        },
+        text(
+            "Arch",
+            ".spec.cpuArchitecture",
+            "CPU architecture the image runs on.",
+        ),
+        integer("Size-MB", ".status.sizeMB", "Size in MB."),
         REGION_COLUMN,
     ],
 };

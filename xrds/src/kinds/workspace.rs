@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Column, KindInfo, Scope};
+use super::{KindInfo, Scope, integer};
 
 pub(crate) const WORKSPACE: KindInfo = KindInfo {
     kind: "Workspace",
@@ -17,16 +17,15 @@ pub(crate) const WORKSPACE: KindInfo = KindInfo {
     collection: "workspaces",
     catalogue: false,
     noun: "workspace",
+    references: &[],
     spec: ecp_schema::from_type::<WorkspaceSpec>,
     status: Some(ecp_schema::from_type::<WorkspaceStatus>),
     columns: &[
-        Column {
-            name: "Resources",
-            kind: "integer",
-            path: ".status.resourceCount",
-            description: "SECA resources in the workspace.",
-            priority: 0,
-        },
+        integer(
+            "Resources",
+            ".status.resourceCount",
+            "SECA resources in the workspace.",
+        ),
         super::REGION_COLUMN,
     ],
 };
