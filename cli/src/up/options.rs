@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ecp_facade::{Profile, ReferencePolicies, ReferencePolicy};
 use ecp_xrds::Flavour;
 
 /// Options of `ecp up`.
@@ -31,6 +32,61 @@ pub(crate) struct Options {
     /// What people apply: namespaced XRs (v2), or claims of cluster-scoped XRs.
     #[arg(long, value_enum, default_value_t = FlavourOption::V2)]
     pub(crate) flavour: FlavourOption,
+    /// Status codes of refusals over REST: as the conformance suite wants them, or as the
+    /// specification has them.
+    #[arg(long, value_enum, default_value_t = ProfileOption::Conformance)]
+    pub(crate) profile: ProfileOption,
+    /// What happens over REST when a reference names nothing: `reject`, or `defer` to wait for it;
+    /// for all fields, or for one, such as `NIC.publicIpRefs=defer`. May be repeated.
+    #[arg(long, value_name = "[KIND.FIELD=]POLICY", default_value = "reject", value_parser = references)]
+    pub(crate) references: Vec<ReferencesOption>,
+}
+
+impl Options {
+    /// The policy of each reference field; of two for the same fields the last one.
+    pub(crate) fn reference_policies(&self) -> ReferencePolicies {
+        let mut policies = ReferencePolicies::default();
+        for option in &self.references {
+            match option {
+                ReferencesOption::All(policy) => policies.default = *policy,
+                ReferencesOption::Field(kind, field, policy) => {
+                    let field = (kind.clone(), field.clone(), *policy);
+                    policies.fields.insert(0, field);
+                }
+            }
+        }
+        policies
+    }
+}
+
+/// One `--references`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReferencesOption {
+    /// Of all fields that no other one names.
+    All(ReferencePolicy),
+    /// Of a top-level spec field of a kind.
+    Field(String, String, ReferencePolicy),
+}
+
+fn references(text: &str) -> Result<ReferencesOption, String> {
+    let policy = |text: &str| match text {
+        "reject" => Ok(ReferencePolicy::Reject),
+        "defer" => Ok(ReferencePolicy::Defer),
+        _ => Err("the policy is 'reject' or 'defer'".to_owned()),
+    };
+    let Some((name, value)) = text.split_once('=') else {
+        return policy(text).map(ReferencesOption::All);
+    };
+    let policy = policy(value)?;
+    let (kind, field) = name
+        .split_once('.')
+        .ok_or("a field is named as in 'NIC.publicIpRefs'")?;
+    let info = ecp_xrds::by_kind(kind).ok_or_else(|| format!("there is no kind {kind}"))?;
+    let schema = ecp_xrds::version_schema(info);
+    if schema["properties"]["spec"]["properties"][field].is_null() {
+        return Err(format!("the spec of {kind} has no {field}"));
+    }
+    Ok(ReferencesOption::Field(kind.into(), field.into(), policy))
 }
 
 /// A name that both a Region and its location in the dummy cloud can have.
@@ -58,6 +114,81 @@ impl From<FlavourOption> for Flavour {
         match option {
             FlavourOption::V2 => Self::V2,
             FlavourOption::Claims => Self::Claims,
+        }
+    }
+}
+
+/// A profile, as a command-line value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProfileOption {
+    /// 412 wherever the conformance suite wants it.
+    Conformance,
+    /// 404, 409 and 422 as the specification says.
+    Spec,
+}
+
+impl From<ProfileOption> for Profile {
+    fn from(option: ProfileOption) -> Self {
+        match option {
+            ProfileOption::Conformance => Self::Conformance,
+            ProfileOption::Spec => Self::Spec,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn policies(args: &[&str]) -> Result<ReferencePolicies, clap::Error> {
+        let line = std::iter::once("ecp").chain(args.iter().copied());
+        Line::try_parse_from(line).map(|l| l.options.reference_policies())
+    }
+
+    #[test]
+    fn references_have_one_policy_or_one_per_field() {
+        use ReferencePolicy::{Defer, Reject};
+        let of = |args: &[&str]| {
+            let policies = policies(args).expect("options");
+            [
+                ("Image", "blockStorageRef"),
+                ("BlockStorage", "sourceImageRef"),
+            ]
+            .map(|(kind, field)| policies.of(kind, field))
+        };
+        let field = "Image.blockStorageRef=defer";
+        assert_eq!(of(&[]), [Reject, Reject]);
+        assert_eq!(of(&["--references", "defer"]), [Defer, Defer]);
+        assert_eq!(of(&["--references", field]), [Defer, Reject]);
+        let back = "Image.blockStorageRef=reject";
+        let last = [
+            "--references",
+            field,
+            "--references=defer",
+            "--references",
+            back,
+        ];
+        assert_eq!(of(&last), [Reject, Defer]);
+    }
+
+    #[test]
+    fn a_policy_that_means_nothing_is_refused() {
+        for wrong in [
+            "",
+            "never",
+            "Image=defer",
+            "Imag.blockStorageRef=defer",
+            "Image.frob=defer",
+        ] {
+            assert!(policies(&["--references", wrong]).is_err(), "{wrong}");
         }
     }
 }
