@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::clouds::Observed;
-use crate::kinds::{self, Inputs, Owner, Plan};
+use crate::kinds::{self, Obstacle, Owner, Plan};
 use crate::limits::{MESSAGE_LEN_MAX, TTL_SETTLED, TTL_WAITING};
 use crate::managed::{self, Place, Verdict};
 use crate::needs::Needs;
@@ -50,30 +50,21 @@ pub fn compose(request: Request, now: Timestamp) -> Response {
     if xr.is_deleting() {
         keep(&mut response, &xr, &observed);
         let next = status::advance(&previous, &digest, &Phase::Deleting, now);
-        write_status(&mut response, &xr, &next, Map::new());
+        let facts = kinds::facts(&xr, &Plan::default(), &observed);
+        write_status(&mut response, &xr, &next, facts);
         return response;
     }
 
     let mut needs = Needs::new(&request.required);
-    let mut inputs = Inputs {
-        xr,
-        needs: &mut needs,
-        observed: &observed,
-        pinned: pinned(request.input.as_ref()),
-    };
-    let owner = kinds::owner(&mut inputs);
-    let plan = kinds::plan(&mut inputs, &owner);
+    let pinned = pinned(request.input.as_ref());
+    let (owner, plan) = kinds::plan(xr, &mut needs, &observed, pinned);
     response.requirements = needs.requirements();
 
-    let phase = want(&mut response, &xr, owner.ok().as_ref(), &plan, &observed);
+    let phase = want(&mut response, &xr, owner.as_ref().ok(), &plan, &observed);
     let next = status::advance(&previous, &digest, &phase, now);
     tell(&mut response, &previous, &next, &phase);
-    write_status(
-        &mut response,
-        &xr,
-        &next,
-        kinds::facts(&xr, &plan, &observed),
-    );
+    let facts = kinds::facts(&xr, &plan, &observed);
+    write_status(&mut response, &xr, &next, facts);
     if phase != Phase::Settled {
         response.ttl = Some(TTL_WAITING);
     }
@@ -93,15 +84,18 @@ fn want(
     plan: &Plan,
     observed: &Observed<'_>,
 ) -> Phase {
-    let tenant = owner.map(|o| o.tenant.as_str()).filter(|t| !t.is_empty());
-    let workspace = match xr.info.kind {
+    let owner = match (xr.info.kind, owner) {
+        (_, None) => Owner::default(),
         // A workspace's own managed resources are no resources in the workspace.
-        "Workspace" => None,
-        _ => owner.and_then(|o| o.workspace.as_deref()),
+        ("Workspace", Some(owner)) => Owner {
+            workspace: None,
+            ..owner.clone()
+        },
+        (_, Some(owner)) => owner.clone(),
     };
     let place = Place {
         namespace: xr.managed_namespace(),
-        labels: kinds::labels(xr.info, tenant, workspace, xr.name),
+        labels: kinds::labels(xr.info, &owner, xr.name),
         annotations: plan.uses.clone(),
     };
     let mut verdicts = Vec::new();
@@ -123,7 +117,7 @@ fn want(
             .insert(managed.key.clone(), resource);
         verdicts.push(verdict);
     }
-    if plan.waiting.is_some() {
+    if plan.obstacle.is_some() {
         keep(response, xr, observed);
     }
     phase(plan, &verdicts)
@@ -143,11 +137,15 @@ fn phase(plan: &Plan, verdicts: &[Verdict]) -> Phase {
         Verdict::Working(m) => Some(m),
         Verdict::Settled | Verdict::Failing(_) | Verdict::Refused(_) => None,
     });
-    match (refused, &plan.waiting, failing, working) {
-        (Some(words), ..) => Phase::Refused(words),
-        (None, Some(wait), ..) => Phase::Waiting(cut(&wait.0)),
+    match (&plan.obstacle, refused, failing, working) {
+        (Some(Obstacle::Refused(words)), ..) => Phase::Refused(cut(words)),
+        (_, Some(words), ..) => Phase::Refused(words),
+        (Some(Obstacle::Missing(what)), ..) => Phase::Waiting(cut(what)),
         (None, None, Some(words), _) => Phase::Failing(words),
         (None, None, None, Some(working)) => Phase::Working(working),
+        (None, None, None, None) if !plan.lacking.is_empty() => {
+            Phase::Lacking(cut(&plan.lacking.join("; ")))
+        }
         (None, None, None, None) => Phase::Settled,
     }
 }
@@ -193,7 +191,7 @@ fn tell(response: &mut Response, previous: &Status, next: &Status, phase: &Phase
     match phase {
         Phase::Refused(words) => result(response, Severity::Warning, "Refused", words.clone()),
         Phase::Failing(words) => result(response, Severity::Warning, "Failing", words.clone()),
-        Phase::Waiting(m) | Phase::Working(m) => {
+        Phase::Waiting(m) | Phase::Working(m) | Phase::Lacking(m) => {
             result(response, Severity::Normal, "Waiting", m.clone());
         }
         Phase::Settled | Phase::Deleting => {}

@@ -56,15 +56,20 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Asks for all resources with some labels, in all namespaces. `None` until they were looked
-    /// for.
+    /// Asks for all resources with some labels in a namespace, which is `None` for cluster-scoped
+    /// kinds. `None` until they were looked for.
     pub(crate) fn by_labels(
         &mut self,
         key: &str,
         gvk: &GroupVersionKind,
+        namespace: Option<&str>,
         labels: BTreeMap<String, String>,
     ) -> Option<Vec<&'a Value>> {
-        let matches = |o: &Value| labels.iter().all(|(k, v)| object::label(o, k) == Some(v));
+        // As above; and the answer may be to what was asked before a reference was changed.
+        let matches = |o: &Value| {
+            namespace.is_none_or(|n| object::namespace(o) == Some(n))
+                && labels.iter().all(|(k, v)| object::label(o, k) == Some(v))
+        };
         let found = self.have.get(key).map(|found| {
             found
                 .iter()
@@ -72,7 +77,7 @@ impl<'a> Needs<'a> {
                 .filter(|o| matches(o))
                 .collect()
         });
-        self.ask(key, gvk, None, Match::Labels(labels));
+        self.ask(key, gvk, namespace, Match::Labels(labels));
         found
     }
 

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Only two things move a resource: the user's change of its intent, and reaching or being refused
-//! what the intent wants. That a managed resource is unready for a while moves nothing.
+//! what the intent wants. Once that is reached, nothing the cloud does moves it: that a managed
+//! resource is unready for a while, or that the cloud refuses it later, is told in the message.
 
 use ecp_meta::limits::HISTORY_LEN_MAX;
 use ecp_xrds::{HistoryEntry, Intent, State, Status};
@@ -31,6 +32,9 @@ pub enum Phase {
     Failing(String),
     /// The cloud refuses; in its words.
     Refused(String),
+    /// All is as far as it can be, but something it refers to is not there, so that a part has no
+    /// effect yet; it says what.
+    Lacking(String),
     /// All is as the user wants it.
     Settled,
     /// It is being deleted.
@@ -41,7 +45,11 @@ impl Phase {
     /// What the user should read, if anything.
     pub fn message(&self) -> Option<&str> {
         match self {
-            Self::Waiting(m) | Self::Working(m) | Self::Failing(m) | Self::Refused(m) => Some(m),
+            Self::Waiting(m)
+            | Self::Working(m)
+            | Self::Failing(m)
+            | Self::Refused(m)
+            | Self::Lacking(m) => Some(m),
             Self::Settled | Self::Deleting => None,
         }
     }
@@ -88,12 +96,15 @@ pub fn advance(previous: &Status, digest: &str, phase: &Phase, now: Timestamp) -
     match phase {
         Phase::Waiting(_) => {}
         Phase::Working(_) | Phase::Failing(_) => history.begin(),
+        // What the intent wanted has been reached: that the cloud no longer has it so is no step
+        // in its life, however often it comes and goes. The message tells it.
+        Phase::Refused(_) if history.state() == State::Active => {}
         Phase::Refused(words) => {
             history.begin();
             history.push(State::Error);
             history.explain("Refused", words);
         }
-        Phase::Settled => {
+        Phase::Settled | Phase::Lacking(_) => {
             history.begin();
             history.push(State::Active);
         }

@@ -14,6 +14,8 @@ pub(crate) struct Xr<'a> {
     pub(crate) object: &'a Value,
     /// Namespace of the XR or its claim; `None` for cluster-scoped kinds.
     pub(crate) namespace: Option<&'a str>,
+    /// `metadata.name` as the user wrote it: that of the claim, if there is one.
+    pub(crate) object_name: &'a str,
     /// SECA name.
     pub(crate) name: &'a str,
 }
@@ -31,12 +33,12 @@ impl<'a> Xr<'a> {
                 .get(field)
                 .and_then(Value::as_str)
         };
+        let object_name = claim("name").unwrap_or_else(|| object::name(object));
         let name = object
             .get("spec")
             .and_then(|s| s.get("name"))
             .and_then(Value::as_str)
-            .or_else(|| claim("name"))
-            .unwrap_or_else(|| object::name(object));
+            .unwrap_or(object_name);
         let namespace = object::namespace(object).or_else(|| claim("namespace"));
         if info.scope != Scope::Cluster && namespace.is_none() {
             return Err(format!("{} {name:?} is in no namespace", info.kind));
@@ -45,7 +47,21 @@ impl<'a> Xr<'a> {
             info,
             object,
             namespace: namespace.filter(|_| info.scope != Scope::Cluster),
+            object_name,
             name,
+        })
+    }
+
+    /// What is wrong with its name, if anything. Of one SECA name there is one object, since the
+    /// name of that follows from it; so nobody can claim the name of another's resource.
+    pub(crate) fn misnamed(&self) -> Option<String> {
+        let name = self.spec("name")?.as_str()?;
+        let object_name = ecp_xrds::object_name(self.info, name);
+        (self.object_name != object_name).then(|| {
+            format!(
+                "spec.name is {name:?}, so metadata.name must be {object_name:?}, not {:?}",
+                self.object_name
+            )
         })
     }
 

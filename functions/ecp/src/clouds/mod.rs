@@ -83,6 +83,8 @@ pub struct Region {
     pub location: String,
     /// How managed resources reach the cloud.
     pub config: ConfigRef,
+    /// Zones that resources can be put into.
+    pub zones: Vec<String>,
 }
 
 /// A workspace, resolved.

@@ -2,42 +2,55 @@
 
 use ecp_xrds::StorageSkuSpec;
 
-use super::{Inputs, Plan, Wait, resolve};
-use crate::clouds::StorageSku;
+use super::{Draft, Obstacle, place};
+use crate::clouds::{Cloud, Region, StorageSku};
 use crate::managed::Managed;
 
-pub(super) fn region(inputs: &mut Inputs<'_, '_>, plan: &mut Plan) -> Result<(), Wait> {
-    let (region, cloud) = resolve::region_of(inputs.xr.object, inputs.pinned)?;
-    plan.cloud = Some(cloud);
-    plan.managed = cloud.region(&region);
+pub(super) fn region(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
+    let (region, cloud) = place::region_of(draft.xr.object, draft.pinned)?;
+    draft.plan.cloud = Some(cloud);
+    draft.plan.managed = cloud.region(&region);
     Ok(())
+}
+
+pub(super) fn storage_sku(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
+    let spec: StorageSkuSpec = draft.spec()?;
+    let name = draft.xr.name;
+    offer(draft, |cloud, region| {
+        cloud.storage_sku(&StorageSku {
+            region,
+            name,
+            kind: spec.kind,
+            iops: spec.iops,
+            min_volume_size_gb: spec.min_volume_size,
+        })
+    })
 }
 
 /// A SKU that says no region is offered in all of them. Each has its own managed resources, so
 /// that a region that is out of order does not keep the others from offering it.
-pub(super) fn storage_sku(inputs: &mut Inputs<'_, '_>, plan: &mut Plan) -> Result<(), Wait> {
-    let spec: StorageSkuSpec = resolve::typed(inputs.xr.object, "spec")?;
+fn offer(
+    draft: &mut Draft<'_, '_>,
+    needs: impl Fn(&dyn Cloud, &Region) -> Vec<Managed>,
+) -> Result<(), Obstacle> {
     let mut trouble = None;
-    for region in resolve::regions(inputs)? {
+    for region in draft.regions()? {
         let (region, cloud) = match region {
             Ok(found) => found,
-            Err(wait) => {
-                trouble.get_or_insert(wait);
+            Err(why) => {
+                trouble.get_or_insert(why);
                 continue;
             }
         };
-        plan.cloud.get_or_insert(cloud);
-        let managed = cloud.storage_sku(&StorageSku {
-            region: &region,
-            name: inputs.xr.name,
-            kind: spec.kind,
-            iops: spec.iops,
-            min_volume_size_gb: spec.min_volume_size,
-        });
-        plan.managed.extend(managed.into_iter().map(|m| Managed {
-            key: format!("{}-{}", m.key, region.name),
-            ..m
-        }));
+        draft.plan.cloud.get_or_insert(cloud);
+        let managed = needs(cloud, &region);
+        draft
+            .plan
+            .managed
+            .extend(managed.into_iter().map(|m| Managed {
+                key: format!("{}-{}", m.key, region.name),
+                ..m
+            }));
     }
     trouble.map_or(Ok(()), Err)
 }

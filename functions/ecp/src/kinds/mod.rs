@@ -1,75 +1,120 @@
 //! Each SECA kind: what it depends on, and the plan for its cloud.
 
 mod catalogue;
-mod resolve;
+mod facts;
+mod place;
+mod refer;
 mod storage;
 mod workspace;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use ecp_xrds::KindInfo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::clouds::{self, Cloud, Observed};
 use crate::managed::{Managed, ManagedKind};
 use crate::needs::Needs;
+use crate::numbers::whole;
 use crate::xr::Xr;
 
-pub(crate) use resolve::{Owner, labels, owner};
+pub(crate) use facts::facts;
+pub(crate) use place::{Owner, Site};
+pub(crate) use refer::labels;
 
-/// Everything that a plan is made from.
+/// A plan in the making, and everything that it is made from.
 #[derive(Debug)]
-pub(crate) struct Inputs<'a, 'n> {
+pub(crate) struct Draft<'a, 'n> {
     pub(crate) xr: Xr<'a>,
     pub(crate) needs: &'n mut Needs<'a>,
     pub(crate) observed: &'n Observed<'a>,
     /// The cloud that the Composition is for; `None` for that of the region.
     pub(crate) pinned: Option<&'a str>,
+    /// Whose it is.
+    pub(crate) owner: Result<Owner, Obstacle>,
+    pub(crate) plan: Plan,
 }
 
 /// What a resource needs.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// Managed resources. Not all of them, if it waits.
+    /// Managed resources. Not all of them, if there is an obstacle.
     pub(crate) managed: Vec<Managed>,
     /// Annotations that note which other resources are used.
     pub(crate) uses: BTreeMap<String, String>,
-    /// What it waits for before the rest can be wanted.
-    pub(crate) waiting: Option<Wait>,
+    /// Why the rest cannot be wanted.
+    pub(crate) obstacle: Option<Obstacle>,
+    /// What has no effect yet, though nothing waits for it.
+    pub(crate) lacking: Vec<String>,
     /// Cloud of the region.
     pub(crate) cloud: Option<&'static dyn Cloud>,
 }
 
-/// Something a resource depends on is not there, in words for the user.
+/// Why a plan is not whole, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wait(pub(crate) String);
+pub(crate) enum Obstacle {
+    /// Something it depends on is not there.
+    Missing(String),
+    /// It makes no sense, and only a change of the resource helps.
+    Refused(String),
+}
 
 /// The plan for an XR. Each kind asks at once for all it can, also while its owner is not known
 /// yet, since every round of asking costs a call.
-pub(crate) fn plan(inputs: &mut Inputs<'_, '_>, owner: &Result<Owner, Wait>) -> Plan {
-    let mut plan = Plan::default();
-    let outcome = match inputs.xr.info.kind {
-        "Region" => catalogue::region(inputs, &mut plan),
-        "StorageSKU" => catalogue::storage_sku(inputs, &mut plan),
-        "Workspace" => workspace::workspace(inputs, owner, &mut plan),
-        "BlockStorage" => storage::block_storage(inputs, owner, &mut plan),
-        "Image" => storage::image(inputs, owner, &mut plan),
-        other => Err(Wait(format!("{other} is not supported yet"))),
+pub(crate) fn plan<'a>(
+    xr: Xr<'a>,
+    needs: &mut Needs<'a>,
+    observed: &Observed<'a>,
+    pinned: Option<&'a str>,
+) -> (Result<Owner, Obstacle>, Plan) {
+    let mut draft = Draft {
+        xr,
+        needs,
+        observed,
+        pinned,
+        owner: Ok(Owner::default()),
+        plan: Plan::default(),
     };
-    plan.waiting = outcome.err();
-    plan
+    let outcome = match xr.misnamed() {
+        Some(why) => Err(Obstacle::Refused(why)),
+        None => {
+            draft.owner = draft.find_owner();
+            draft.fill()
+        }
+    };
+    draft.plan.obstacle = outcome.err();
+    (draft.owner, draft.plan)
 }
 
-/// The status fields that only this kind has.
-pub(crate) fn facts(xr: &Xr<'_>, plan: &Plan, observed: &Observed<'_>) -> Map<String, Value> {
-    // Without a plan, the cloud is still that of what is there.
-    let cloud = plan.cloud.or_else(|| clouds::of(observed));
-    let mut facts = cloud
-        .map(|cloud| cloud.facts(xr.info, observed))
-        .unwrap_or_default();
-    if xr.info.kind == "Workspace" {
-        facts.extend(workspace::facts(observed));
+impl Draft<'_, '_> {
+    fn fill(&mut self) -> Result<(), Obstacle> {
+        match self.xr.info.kind {
+            "Region" => catalogue::region(self),
+            "StorageSKU" => catalogue::storage_sku(self),
+            "Workspace" => workspace::workspace(self),
+            "BlockStorage" => storage::block_storage(self),
+            "Image" => storage::image(self),
+            other => Err(Obstacle::Missing(format!("{other} is not supported yet"))),
+        }
     }
-    facts
+
+    /// The SECA spec, typed.
+    fn spec<T: DeserializeOwned>(&self) -> Result<T, Obstacle> {
+        typed(self.xr.object, "spec")
+    }
+}
+
+/// The `spec` of an object, typed.
+fn typed<T: DeserializeOwned>(object: &Value, what: &str) -> Result<T, Obstacle> {
+    let spec = object.get("spec").map(whole).unwrap_or_default();
+    serde_json::from_value(spec)
+        .map_err(|e| Obstacle::Refused(format!("{what} cannot be read: {e}")))
+}
+
+/// A kind of the table.
+fn kind(kind: &str) -> Result<&'static KindInfo, Obstacle> {
+    ecp_xrds::by_kind(kind).ok_or_else(|| Obstacle::Missing(format!("{kind} is not supported yet")))
 }
 
 /// Every kind of managed resource the function makes.

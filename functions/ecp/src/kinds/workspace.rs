@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::resolve::Owner;
-use super::{Inputs, Plan, Wait, resolve};
+use super::{Draft, Obstacle};
 use crate::clouds::{self, Observed};
 use crate::managed::{Managed, ManagedKind, at_provider};
 
@@ -18,25 +17,24 @@ pub(super) static NAMESPACE: ManagedKind = ManagedKind {
 
 const NAMESPACE_KEY: &str = "namespace";
 
-pub(super) fn workspace(
-    inputs: &mut Inputs<'_, '_>,
-    owner: &Result<Owner, Wait>,
-    plan: &mut Plan,
-) -> Result<(), Wait> {
-    let region = resolve::region(inputs);
-    let owner = owner.as_ref().map_err(Wait::clone)?;
-    plan.managed.push(Managed {
+pub(super) fn workspace(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
+    let site = draft.site();
+    let owner = draft.owner.as_ref().map_err(Clone::clone)?;
+    draft.plan.managed.push(Managed {
         key: NAMESPACE_KEY.into(),
         kind: &NAMESPACE,
-        for_provider: json!({"tenant": owner.tenant, "workspace": inputs.xr.name}),
+        for_provider: json!({"tenant": owner.tenant, "workspace": draft.xr.name}),
         region: None,
     });
-    let (region, cloud) = region?;
-    plan.cloud = Some(cloud);
-    plan.managed.extend(cloud.workspace(&clouds::Workspace {
-        region: &region,
-        name: inputs.xr.name,
-    }));
+    let (region, cloud) = site.placed()?;
+    draft.plan.cloud = Some(cloud);
+    draft
+        .plan
+        .managed
+        .extend(cloud.workspace(&clouds::Workspace {
+            region: &region,
+            name: draft.xr.name,
+        }));
     Ok(())
 }
 

@@ -67,7 +67,7 @@ fn disk(flavour: Flavour) -> Value {
         "apiVersion": "storage.v1.secapi.cloud/v1",
         "kind": "BlockStorage",
         "metadata": {
-            "name": "data", "namespace": "acme-prod-ns", "uid": "u-1",
+            "name": "data", "namespace": "acme-prod-6851f068", "uid": "u-1",
             "labels": {"crossplane.io/composite": "data"},
         },
         "spec": {"sizeGB": 20, "skuRef": {"resource": "skus/RD500"}},
@@ -78,7 +78,7 @@ fn disk(flavour: Flavour) -> Value {
             "name": "data-x7k2p", "uid": "u-1",
             "labels": {"crossplane.io/composite": "data-x7k2p"},
         });
-        xr["spec"]["claimRef"] = json!({"namespace": "acme-prod-ns", "name": "data"});
+        xr["spec"]["claimRef"] = json!({"namespace": "acme-prod-6851f068", "name": "data"});
     }
     xr
 }
@@ -93,7 +93,7 @@ fn both_flavours_make_the_same_volume_in_the_same_namespace() {
         let rendered = render(&xr, &outcome.desired, &BTreeMap::new(), &BTreeMap::new()).unwrap();
         assert_eq!(rendered.events, [], "{flavour}");
         let volume = &rendered.composed["volume"].object;
-        assert_eq!(object::namespace(volume), Some("acme-prod-ns"));
+        assert_eq!(object::namespace(volume), Some("acme-prod-6851f068"));
         assert_eq!(object::label(volume, "secapi.cloud/name"), Some("data"));
         specs.push(volume["spec"].clone());
     }

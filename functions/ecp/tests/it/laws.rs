@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ecp_meta::limits::HISTORY_LEN_MAX;
-use ecp_xr::function::{Request, Resource, Response, Severity, State};
+use ecp_xr::function::{Match, Request, Resource, ResourceSelector, Response, Severity, State};
 use ecp_xrds::{State as Seca, Status};
 use function_ecp::status::{Phase, advance};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::world::now;
+use crate::world::{CALLS_MAX, now};
 
 const WORDS: [&str; 22] = [
     "apiVersion",
@@ -89,17 +89,7 @@ fn any_xr() -> impl Strategy<Value = Value> {
         })
 }
 
-const KEYS: [&str; 9] = [
-    "namespace",
-    "region",
-    "regions",
-    "storage-sku",
-    "workspace-managed",
-    "image-managed",
-    "block-storage-managed",
-    "volume",
-    "project",
-];
+const KEYS: [&str; 3] = ["volume", "project", "namespace"];
 
 fn resources() -> impl Strategy<Value = BTreeMap<String, Value>> {
     proptest::collection::btree_map(
@@ -109,32 +99,48 @@ fn resources() -> impl Strategy<Value = BTreeMap<String, Value>> {
     )
 }
 
+/// What is asked for, as it was asked, but odd everywhere else.
+fn answer(selector: &ResourceSelector, odd: &Value) -> Resource {
+    let mut object = if odd.is_object() {
+        odd.clone()
+    } else {
+        json!({})
+    };
+    object["apiVersion"] = selector.api_version.clone().into();
+    object["kind"] = selector.kind.clone().into();
+    let mut labels = json!({"secapi.cloud/tenant": "t", "secapi.cloud/workspace": "w"});
+    let mut name = "odd".to_owned();
+    match &selector.matching {
+        Match::Name(asked) => name.clone_from(asked),
+        Match::Labels(asked) => asked.iter().for_each(|(k, v)| labels[k] = v.clone().into()),
+    }
+    object["metadata"] = json!({
+        "name": name, "namespace": selector.namespace, "labels": labels,
+        "annotations": {"crossplane.io/external-name": "id"},
+    });
+    Resource::of(object)
+}
+
 fn any_request() -> impl Strategy<Value = Request> {
-    (any_xr(), resources(), resources(), resources(), any_json()).prop_map(
-        |(xr, observed, desired, required, input)| {
-            let all = |m: BTreeMap<String, Value>| -> BTreeMap<String, Resource> {
-                m.into_iter().map(|(k, v)| (k, Resource::of(v))).collect()
-            };
-            Request {
-                tag: "tag".into(),
-                observed: State {
-                    composite: Some(Resource::of(xr)),
-                    resources: all(observed),
-                },
-                desired: State {
-                    composite: None,
-                    resources: all(desired),
-                },
-                input: Some(input),
-                context: [("k".to_owned(), json!("v"))].into_iter().collect(),
-                required: required
-                    .into_iter()
-                    .map(|(k, v)| (k, vec![Resource::of(v)]))
-                    .collect(),
-                ..Request::default()
-            }
-        },
-    )
+    (any_xr(), resources(), resources(), any_json()).prop_map(|(xr, observed, desired, input)| {
+        let all = |m: BTreeMap<String, Value>| -> BTreeMap<String, Resource> {
+            m.into_iter().map(|(k, v)| (k, Resource::of(v))).collect()
+        };
+        Request {
+            tag: "tag".into(),
+            observed: State {
+                composite: Some(Resource::of(xr)),
+                resources: all(observed),
+            },
+            desired: State {
+                composite: None,
+                resources: all(desired),
+            },
+            input: Some(input),
+            context: [("k".to_owned(), json!("v"))].into_iter().collect(),
+            ..Request::default()
+        }
+    })
 }
 
 fn compose(request: &Request) -> Response {
@@ -152,10 +158,19 @@ fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => Just(Event::Change),
         1 => Just(Event::ClockBack),
-        2 => Just(Event::Phase(Phase::Waiting("w".into()))),
-        3 => Just(Event::Phase(Phase::Working("k".into()))),
-        2 => Just(Event::Phase(Phase::Refused("r".into()))),
-        4 => Just(Event::Phase(Phase::Settled)),
+        11 => any_phase().prop_map(Event::Phase),
+    ]
+}
+
+/// How far a resource that is not being deleted can be.
+fn any_phase() -> impl Strategy<Value = Phase> {
+    prop_oneof![
+        2 => Just(Phase::Waiting("w".into())),
+        3 => Just(Phase::Working("k".into())),
+        1 => Just(Phase::Failing("f".into())),
+        2 => Just(Phase::Refused("r".into())),
+        1 => Just(Phase::Lacking("l".into())),
+        4 => Just(Phase::Settled),
     ]
 }
 
@@ -165,15 +180,30 @@ fn settle(status: &Status, digest: &str) -> Status {
 
 proptest! {
     #[test]
-    fn any_request_is_answered_the_same_twice(request in any_request()) {
-        let first = compose(&request);
-        prop_assert_eq!(&first, &compose(&request));
-        prop_assert_eq!(&first.tag, "tag");
-        prop_assert_eq!(first.context.as_ref(), Some(&request.context));
-        for key in request.desired.resources.keys() {
-            prop_assert!(first.desired.resources.contains_key(key), "{} was dropped", key);
+    fn any_request_is_answered_the_same_twice(
+        mut request in any_request(),
+        odd in proptest::collection::vec(any_json(), 1..4),
+    ) {
+        let mut asked = None;
+        for call in 0.. {
+            let first = compose(&request);
+            prop_assert_eq!(&first, &compose(&request));
+            prop_assert_eq!(&first.tag, "tag");
+            prop_assert_eq!(first.context.as_ref(), Some(&request.context));
+            for key in request.desired.resources.keys() {
+                prop_assert!(first.desired.resources.contains_key(key), "{} was dropped", key);
+            }
+            prop_assert!(first.results.iter().all(|r| r.severity != Severity::Fatal));
+            if asked.as_ref() == Some(&first.requirements) {
+                break;
+            }
+            prop_assert!(call < CALLS_MAX, "{:?} {:?}", asked, first.requirements);
+            for (key, selector) in &first.requirements.resources {
+                let found = odd.iter().map(|odd| answer(selector, odd)).collect();
+                request.required.insert(key.clone(), found);
+            }
+            asked = Some(first.requirements);
         }
-        prop_assert!(first.results.iter().all(|r| r.severity != Severity::Fatal));
     }
 
     #[test]
@@ -235,14 +265,30 @@ proptest! {
     }
 
     #[test]
-    fn flapping_never_appends(flaps in proptest::collection::vec(any::<bool>(), 0..40)) {
+    fn what_was_active_stays_active_until_the_user_changes_it(
+        phases in proptest::collection::vec(any_phase(), 0..40),
+    ) {
         let active = settle(&Status::default(), "d");
         let mut status = active.clone();
-        for working in flaps {
-            let phase = if working { Phase::Working("w".into()) } else { Phase::Settled };
-            status = advance(&status, "d", &phase, now());
+        for phase in phases {
+            status = advance(&status, "d", &phase, now() + Duration::from_secs(5));
             prop_assert_eq!(&status.history, &active.history);
+            prop_assert_eq!(status.state, Some(Seca::Active));
+            prop_assert_eq!(&status.intent, &active.intent);
+            prop_assert_eq!(status.message.as_deref(), phase.message());
         }
+    }
+
+    #[test]
+    fn an_intent_goes_through_few_states_whatever_happens(
+        phases in proptest::collection::vec(any_phase(), 0..40),
+    ) {
+        let mut status = Status::default();
+        for phase in phases {
+            status = advance(&status, "d", &phase, now());
+        }
+        // pending, creating, error, active
+        prop_assert!(status.history.len() <= 4, "{:?}", status.history);
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Life {
         let xr = json!({
             "apiVersion": "storage.v1.secapi.cloud/v1",
             "kind": "BlockStorage",
-            "metadata": {"name": "data", "namespace": "acme-prod-ns", "uid": "u-1"},
+            "metadata": {"name": "data", "namespace": "acme-prod-6851f068", "uid": "u-1"},
             "spec": spec,
         });
         Self {
@@ -218,10 +218,27 @@ fn a_refusal_is_an_error_until_it_is_corrected() {
         life.history(),
         ["active", "creating", "error", "creating", "pending"]
     );
-    life.provider(("False", "ReconcileRefused", "frozen"), "True")
-        .reconcile();
     life.edit("sizeGB", json!(40)).reconcile();
-    assert_eq!(life.history()[..3], ["updating", "error", "active"]);
+    life.provider(("False", "ReconcileRefused", "too big"), "True")
+        .reconcile();
+    assert_eq!(life.history()[..3], ["error", "updating", "active"]);
+    life.edit("sizeGB", json!(35)).reconcile();
+    assert_eq!(life.history()[..3], ["updating", "error", "updating"]);
+}
+
+#[test]
+fn a_refusal_of_what_was_active_is_only_a_message() {
+    let mut life = disk();
+    life.reconcile().done();
+    for _ in 0..3 {
+        life.provider(("False", "ReconcileRefused", "frozen"), "True")
+            .reconcile();
+        assert_eq!(life.history(), ["active", "creating", "pending"]);
+        assert_eq!(life.message(), "the cloud refuses the volume: frozen");
+        life.done();
+        assert_eq!(life.history(), ["active", "creating", "pending"]);
+        assert_eq!(life.message(), "");
+    }
 }
 
 #[test]
@@ -257,7 +274,7 @@ fn what_exists_survives_the_loss_of_all_it_depends_on() {
     assert_eq!(life.history(), ["active", "creating", "pending"]);
     assert_eq!(
         life.message(),
-        "waiting for namespace acme-prod-ns to exist"
+        "waiting for namespace acme-prod-6851f068 to exist"
     );
 }
 
@@ -293,5 +310,8 @@ fn nothing_is_made_in_a_namespace_that_is_being_deleted() {
     life.observed.clear();
     life.reconcile();
     assert!(life.observed.is_empty());
-    assert_eq!(life.message(), "namespace acme-prod-ns is being deleted");
+    assert_eq!(
+        life.message(),
+        "namespace acme-prod-6851f068 is being deleted"
+    );
 }

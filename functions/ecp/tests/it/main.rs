@@ -6,5 +6,6 @@ mod cases;
 mod engine;
 mod laws;
 mod life;
+mod safety;
 mod server;
 mod world;

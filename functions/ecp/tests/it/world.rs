@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// Crossplane's bound on rounds of requirements.
-const CALLS_MAX: usize = 6;
+pub(crate) const CALLS_MAX: usize = 6;
 
 /// The time in all tests that do not care for it.
 pub(crate) fn now() -> Timestamp {

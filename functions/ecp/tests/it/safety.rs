@@ -1,0 +1,174 @@
+//! What a tenant can do to others: nothing.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, now, request, run, show};
+
+const NAMESPACES: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: mallory-ns, labels: {secapi.cloud/tenant: mallory}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: mallory-prod-ns, labels: {secapi.cloud/tenant: mallory, secapi.cloud/workspace: prod}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: acme-test-ns, labels: {secapi.cloud/tenant: acme, secapi.cloud/workspace: test}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: unlabelled}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: mallory, labels: {secapi.cloud/tenant: mallory}}
+";
+
+/// Namespaces that somebody else has, under the names that we would give to acme's.
+const NAMED_LIKE_OURS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: acme-5d95a159, labels: {secapi.cloud/tenant: mallory}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: acme-prod-6851f068, labels: {secapi.cloud/tenant: acme, secapi.cloud/workspace: test}}
+";
+
+/// The world, with the namespaces of acme as we name them, or as an operator named them.
+fn world(by_hand: bool) -> World {
+    let mut world = if by_hand {
+        let text = by_hand_named(include_str!("../cases/world.yaml"));
+        let mut world = World::of(&text);
+        world.0.extend(World::of(NAMED_LIKE_OURS).0);
+        world
+    } else {
+        World::of(include_str!("../cases/world.yaml"))
+    };
+    world.0.extend(World::of(NAMESPACES).0);
+    world
+}
+
+fn by_hand_named(text: &str) -> String {
+    text.replace("acme-prod-6851f068", "hand-prod")
+        .replace("acme-5d95a159", "hand-made")
+}
+
+fn disk() -> Value {
+    json!({
+        "apiVersion": "storage.v1.secapi.cloud/v1",
+        "kind": "BlockStorage",
+        "metadata": {"name": "new", "namespace": "acme-prod-6851f068", "uid": "u-1"},
+        "spec": {
+            "sizeGB": 20,
+            "skuRef": {"resource": "skus/RD500"},
+            "sourceImageRef": {"resource": "images/debian"},
+        },
+    })
+}
+
+fn image() -> Value {
+    json!({
+        "apiVersion": "storage.v1.secapi.cloud/v1",
+        "kind": "Image",
+        "metadata": {"name": "new", "namespace": "acme-5d95a159", "uid": "u-1"},
+        "spec": {
+            "blockStorageRef": {"resource": "workspaces/prod/block-storages/data"},
+            "cpuArchitecture": "amd64",
+        },
+    })
+}
+
+/// Whoever may make managed resources in a namespace can label them as he likes. Only those in a
+/// namespace of whom they claim to be for are used.
+#[test]
+fn a_forged_managed_resource_is_never_used() {
+    for (by_hand, xr) in [
+        (false, disk()),
+        (false, image()),
+        (true, disk()),
+        (true, image()),
+    ] {
+        let good = world(by_hand);
+        let xr = if by_hand {
+            serde_json::from_str(&by_hand_named(&xr.to_string())).unwrap()
+        } else {
+            xr
+        };
+        let namespaces: Vec<_> = good.0.iter().filter(|o| o["kind"] == "Namespace").collect();
+        let managed =
+            |o: &&Value| o["metadata"]["annotations"]["crossplane.io/external-name"].is_string();
+        let mut forged = 0;
+        for real in good.0.iter().filter(managed) {
+            let at_home = real["metadata"]["namespace"].clone();
+            let mut bad = good.clone();
+            bad.0.retain(|o| o != real);
+            for namespace in &namespaces {
+                let name = &namespace["metadata"]["name"];
+                if *name == at_home {
+                    continue;
+                }
+                let mut copy = real.clone();
+                copy["metadata"]["namespace"] = name.clone();
+                copy["metadata"]["annotations"]["crossplane.io/external-name"] = "evil".into();
+                bad.0.push(copy);
+                forged += 1;
+            }
+            let (response, _) = run(request(&xr, &BTreeMap::new()), &bad, now());
+            let shown = show(&response).to_string();
+            assert!(!shown.contains("evil"), "{}: {shown}", real["kind"]);
+        }
+        assert!(forged > 10);
+        let (response, _) = run(request(&xr, &BTreeMap::new()), &good, now());
+        assert_eq!(
+            response.desired.resources.len(),
+            1,
+            "else nothing was tested"
+        );
+    }
+}
+
+/// Two objects cannot stand for one SECA resource.
+#[test]
+fn a_seca_name_can_be_claimed_under_its_own_object_name_alone() {
+    let long = "d".repeat(100);
+    let right = ecp_meta::names::object_name(&long);
+    for (object, name, fine) in [
+        ("data-2", "data", false),
+        ("data", "data", true),
+        (right.as_str(), long.as_str(), true),
+        ("short", long.as_str(), false),
+    ] {
+        for claimed in [false, true] {
+            let mut xr = disk();
+            xr["spec"]["name"] = name.into();
+            xr["metadata"]["name"] = object.into();
+            if claimed {
+                xr["kind"] = "XBlockStorage".into();
+                xr["metadata"] = json!({"name": "whatever-x7k2p", "uid": "u-1"});
+                xr["spec"]["claimRef"] = json!({"namespace": "acme-prod-6851f068", "name": object});
+            }
+            let (response, _) = run(request(&xr, &BTreeMap::new()), &world(false), now());
+            let status = &response.desired.composite.as_ref().unwrap().object["status"];
+            if fine {
+                assert_eq!(status["state"], "creating", "{status}");
+                let volume = &response.desired.resources["volume"].object;
+                assert_eq!(volume["spec"]["forProvider"]["displayName"], name);
+            } else {
+                assert_eq!(status["state"], "error", "{status}");
+                let want = ecp_meta::names::object_name(name);
+                assert_eq!(
+                    status["message"],
+                    format!(
+                        "spec.name is {name:?}, so metadata.name must be {want:?}, not {object:?}"
+                    )
+                );
+                assert!(response.desired.resources.is_empty());
+            }
+        }
+    }
+}
