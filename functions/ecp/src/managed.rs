@@ -41,7 +41,8 @@ pub(crate) struct Place<'a> {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// Start of the annotations that note which other resources are used: `<URN>#<cloud id>` each.
+/// Start of the annotations that note which other resources are used: SECA kind and hash of the
+/// URN follow, and the value is `<collection>/<name>#<cloud id>`.
 pub(crate) const USES_PREFIX: &str = "secapi.cloud/uses-";
 
 /// What an observed managed resource says about itself.
@@ -58,9 +59,10 @@ pub enum Verdict {
 }
 
 /// The labels that the function sets.
-const OWN_LABELS: [&str; 5] = [
+const OWN_LABELS: [&str; 6] = [
     keys::TENANT,
     keys::WORKSPACE,
+    keys::NETWORK,
     keys::KIND,
     keys::NAME,
     keys::REGION,

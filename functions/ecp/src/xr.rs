@@ -1,6 +1,6 @@
 //! The XR a request is about.
 
-use ecp_meta::object;
+use ecp_meta::{names, object};
 use ecp_xrds::{KindInfo, Scope};
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ pub(crate) struct Xr<'a> {
     pub(crate) object_name: &'a str,
     /// SECA name.
     pub(crate) name: &'a str,
+    /// Network that it is in; `None` for kinds that are in none.
+    pub(crate) network: Option<&'a str>,
 }
 
 impl<'a> Xr<'a> {
@@ -43,12 +45,16 @@ impl<'a> Xr<'a> {
         if info.scope != Scope::Cluster && namespace.is_none() {
             return Err(format!("{} {name:?} is in no namespace", info.kind));
         }
+        let network = object.get("spec").and_then(|s| s.get("network"));
         Ok(Self {
             info,
             object,
             namespace: namespace.filter(|_| info.scope != Scope::Cluster),
             object_name,
             name,
+            network: network
+                .and_then(Value::as_str)
+                .filter(|_| info.scope == Scope::Network),
         })
     }
 
@@ -56,7 +62,10 @@ impl<'a> Xr<'a> {
     /// name of that follows from it; so nobody can claim the name of another's resource.
     pub(crate) fn misnamed(&self) -> Option<String> {
         let name = self.spec("name")?.as_str()?;
-        let object_name = ecp_xrds::object_name(self.info, name);
+        let object_name = match self.network {
+            Some(network) => names::network_object_name(network, name),
+            None => ecp_xrds::object_name(self.info, name),
+        };
         (self.object_name != object_name).then(|| {
             format!(
                 "spec.name is {name:?}, so metadata.name must be {object_name:?}, not {:?}",

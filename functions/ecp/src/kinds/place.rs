@@ -106,7 +106,7 @@ impl<'a> Draft<'a, '_> {
             (_, (Some(tenant), workspace)) => Ok(Owner {
                 tenant: tenant.into(),
                 workspace: workspace.map(Into::into),
-                network: None,
+                network: self.xr.network.map(Into::into),
             }),
         }
     }

@@ -27,6 +27,7 @@ pub(crate) fn labels(kind: &KindInfo, owner: &Owner, name: &str) -> BTreeMap<Str
     let pairs = [
         (keys::TENANT, tenant),
         (keys::WORKSPACE, owner.workspace.as_deref()),
+        (keys::NETWORK, owner.network.as_deref()),
         (keys::KIND, Some(kind.seca_kind)),
         (keys::NAME, Some(name)),
     ];
@@ -196,7 +197,13 @@ impl<'a> Draft<'a, '_> {
         let (noun, name) = (target.kind.noun, &target.name);
         let namespace = match target.kind.scope {
             Scope::Cluster => None,
-            Scope::Tenant | Scope::Workspace | Scope::Network => {
+            // What is in a network may have any object name.
+            Scope::Network => {
+                return Obstacle::Missing(format!(
+                    "waiting for {noun} {name} to exist and to be active"
+                ));
+            }
+            Scope::Tenant | Scope::Workspace => {
                 match self.home(&target.tenant, target.workspace.as_deref()) {
                     Home::Known(namespace) => Some(namespace),
                     Home::Likely(_) | Home::Unknown => {
