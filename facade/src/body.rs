@@ -6,12 +6,13 @@
 
 use ecp_meta::names::is_dotted_name;
 use ecp_schema::FieldError;
-use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo};
+use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Scope};
 use serde_json::{Map, Value};
 
 use crate::cache::Entry;
 use crate::error::{ApiError, ErrorKind};
 use crate::limits;
+use crate::path::Target;
 
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +137,8 @@ fn check_keys_in(value: &Value, path: &mut Vec<String>) -> Result<(), ApiError> 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) spec: Value,
+    /// Paths of references that name nothing and were accepted all the same.
+    pub(crate) deferred: Vec<String>,
     /// JSON pointers of members that were ignored.
     pub(crate) ignored: Vec<String>,
 }
@@ -150,11 +153,12 @@ impl Document {
     /// Everything that is wrong, each with a pointer into the body.
     pub(crate) fn check(
         self,
-        info: &KindInfo,
+        target: &Target,
         name: &str,
         region: Option<&str>,
         existing: Option<&Entry>,
     ) -> Result<Checked, ApiError> {
+        let info = target.info;
         let Self {
             common, mut spec, ..
         } = self;
@@ -162,12 +166,15 @@ impl Document {
         if !common.is_empty() {
             spec.insert("commonData".into(), Value::Object(common));
         }
-        if let Some(region) = region {
+        if let Some(region) = region.filter(|_| info.regional()) {
             spec.insert("region".into(), region.into());
+        }
+        if info.scope == Scope::Network {
+            spec.insert("network".into(), target.network.as_str().into());
         }
         let spell_out = match existing {
             Some(entry) => entry.spec("name").is_some(),
-            None => ecp_xrds::object_name(info, name) != name,
+            None => target.object_name(name) != name,
         };
         if spell_out {
             spec.insert("name".into(), name.into());
@@ -180,7 +187,12 @@ impl Document {
             None => ecp_xrds::validate(info, &spec),
         };
         if errors.is_empty() {
-            Ok(Checked { spec, ignored })
+            let deferred = Vec::new();
+            Ok(Checked {
+                spec,
+                deferred,
+                ignored,
+            })
         } else {
             Err(refused(&errors))
         }
@@ -248,10 +260,11 @@ pub(crate) fn refused_by_server(message: &str, causes: &[(String, String)]) -> A
 }
 
 /// Fields of the object that are elsewhere in a document: object path, document path.
-const MOVED: [(&str, &str); 3] = [
+const MOVED: [(&str, &str); 4] = [
     ("spec.commonData.", ""),
     ("spec.region", "metadata.region"),
     ("spec.name", "metadata.name"),
+    ("spec.network", "metadata.network"),
 ];
 
 /// A field path of the object as a path in the document.
@@ -427,9 +440,15 @@ mod tests {
     }
 
     fn check(kind: &str, body: &str) -> Result<Checked, ApiError> {
-        let info = ecp_xrds::by_kind(kind).expect("kind");
+        let target = Target {
+            info: ecp_xrds::by_kind(kind).expect("kind"),
+            tenant: "t".into(),
+            workspace: "w".into(),
+            network: "n".into(),
+            name: Some("x".into()),
+        };
         let document = Document::parse(body.as_bytes()).expect("parsed");
-        document.check(info, "x", Some("r"), None)
+        document.check(&target, "x", Some("r"), None)
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use ecp_meta::object;
+use ecp_xrds::reference::Resolved;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cache::{Entry, KindCache};
+use crate::cache::{Entry, KindCache, item_key};
+use crate::checks::uses;
 use crate::control::CallError;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot};
@@ -18,8 +20,23 @@ use crate::path::Target;
 use crate::query;
 use crate::writes::check_condition;
 
-/// Kinds that keep their parent from being deleted: kind of the parent, kind of the child.
-const PROTECTED: [(&str, &str); 2] = [("Workspace", "Instance"), ("Network", "RouteTable")];
+/// What keeps a resource from being deleted while it is live (section 3.8): the kind to delete, the
+/// kind that needs it, and how.
+const PROTECTED: [(&str, &str, Need); 4] = [
+    ("Workspace", "Instance", Need::Within),
+    ("Network", "RouteTable", Need::Within),
+    ("BlockStorage", "Instance", Need::Reference),
+    ("NIC", "Instance", Need::Reference),
+];
+
+/// How a live resource needs another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// It is in it, and would go with it.
+    Within,
+    /// It refers to it.
+    Reference,
+}
 
 impl Facade {
     /// Starts the deletion of a resource.
@@ -50,7 +67,7 @@ impl Facade {
                 check_condition(&entry, wanted)?;
             }
             if !entry.deleting() {
-                self.refuse_protected(target, name)?;
+                self.refuse_protected(target, name).await?;
                 match self.delete_once(kind, &entry, condition.is_some()).await {
                     Ok(()) => {}
                     Err(CallError::Conflict(_)) => {
@@ -109,33 +126,105 @@ impl Facade {
         Ok(())
     }
 
-    /// Refuses to delete what still holds protected resources. Those that are being deleted
-    /// themselves do not count (section 3.8).
-    fn refuse_protected(&self, target: &Target, name: &str) -> Result<(), ApiError> {
-        for (_, child) in PROTECTED.iter().filter(|(p, _)| *p == target.info.kind) {
-            let Some(children) = self.cache().by_kind(child) else {
+    /// Refuses to delete what a live resource needs. Those that are being deleted themselves do not
+    /// count (section 3.8).
+    ///
+    /// What goes with its parent is lost with it, so that is looked for in the control plane. For
+    /// the rest the cache is asked: the cloud keeps what is in use.
+    async fn refuse_protected(&self, target: &Target, name: &str) -> Result<(), ApiError> {
+        for (_, user, need) in PROTECTED.iter().filter(|(k, ..)| *k == target.info.kind) {
+            let Some(users) = self.cache().by_kind(user) else {
                 continue;
             };
-            let (workspace, prefix) = match target.info.kind {
-                "Workspace" => (name, String::new()),
-                _ => (target.workspace.as_str(), format!("{name}/")),
+            let within = Target {
+                info: users.info(),
+                workspace: match target.info.kind {
+                    "Workspace" => name.into(),
+                    _ => target.workspace.clone(),
+                },
+                network: match target.info.kind {
+                    "Network" => name.into(),
+                    _ => String::new(),
+                },
+                name: None,
+                ..target.clone()
             };
-            let Some(namespace) = self.cache().namespaces().find(&target.tenant, workspace) else {
+            let Some(namespace) = self.namespace_of(&within).await? else {
                 continue;
             };
-            let live = |e: &Entry| !e.deleting() && e.key().starts_with(&prefix);
-            if children.any(&namespace.name, live) {
+            let found = match need {
+                Need::Within => self.live_within(users, &within, &namespace).await?,
+                Need::Reference => {
+                    let used = Resolved::from(target);
+                    self.live_user(users, &within, &namespace, &used).await?
+                }
+            };
+            if let Some(found) = found {
+                let what = match need {
+                    Need::Within => "still holds",
+                    Need::Reference => "is used by",
+                };
                 return Err(ApiError::new(
                     ErrorKind::Conflict,
                     format!(
-                        "{} {name:?} still holds a live {}",
+                        "{} {name:?} {what} the live {} {found:?}",
                         target.info.noun,
-                        children.info().noun
+                        users.info().noun,
                     ),
                 ));
             }
         }
         Ok(())
+    }
+
+    /// The name of a live resource below a parent, as the control plane has it now.
+    async fn live_within(
+        &self,
+        kind: &KindCache,
+        within: &Target,
+        namespace: &str,
+    ) -> Result<Option<String>, ApiError> {
+        let prefix = match within.network.as_str() {
+            "" => String::new(),
+            network => item_key(network, ""),
+        };
+        let mut token = None;
+        loop {
+            let page = self
+                .control()
+                .list(kind.collection(), Some(namespace), token.as_deref())
+                .await
+                .map_err(|e| self.failed(e))?;
+            let entries = page.items.into_iter().map(|o| Entry::new(kind.info(), o));
+            let mut live = entries.filter(|e| !e.deleting() && e.key().starts_with(&prefix));
+            if let Some(entry) = live.next() {
+                return Ok(Some(entry.name().to_owned()));
+            }
+            token = page.continue_token;
+            if token.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The name of a live resource that refers to another one. One that the cache believes in is
+    /// looked at again: it may be on its way out.
+    async fn live_user(
+        &self,
+        kind: &KindCache,
+        within: &Target,
+        namespace: &str,
+        used: &Resolved,
+    ) -> Result<Option<String>, ApiError> {
+        let is_user = |e: &Entry| !e.deleting() && uses(within, e, used);
+        let (users, _) = kind.page(namespace, "", None, usize::MAX, is_user);
+        for user in users {
+            let now = self.read_through(within, namespace, user.name()).await?;
+            if now.is_some_and(|entry| is_user(&entry)) {
+                return Ok(Some(user.name().to_owned()));
+            }
+        }
+        Ok(None)
     }
 }
 

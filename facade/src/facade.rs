@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use ecp_meta::object;
 use ecp_xrds::{KindInfo, Scope};
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -178,6 +179,25 @@ impl Facade {
             place: target.place(),
             region: &self.config().region,
             public_url: &self.config().public_url,
+            doomed: self.doomed(target),
+        }
+    }
+
+    /// Since when the workspace or network of a target is being deleted, if it is.
+    fn doomed(&self, target: &Target) -> Option<Timestamp> {
+        let since = |kind: &str, workspace: &str, key: &str| {
+            let namespace = self.cache().namespaces().find(&target.tenant, workspace)?;
+            let parent = self.cache().by_kind(kind)?.get(&namespace.name, key)?;
+            object::meta_str(parent.object(), "deletionTimestamp")?
+                .parse::<Timestamp>()
+                .ok()
+        };
+        let workspace = target.workspace.as_str();
+        match target.info.scope {
+            Scope::Cluster | Scope::Tenant => None,
+            Scope::Workspace => since("Workspace", "", workspace),
+            Scope::Network => since("Network", workspace, &target.network)
+                .or_else(|| since("Workspace", "", workspace)),
         }
     }
 
@@ -266,31 +286,39 @@ impl Facade {
         let kind = self.kind(target.info);
         let key = item_key(&target.network, name);
         let cached = kind.get(namespace, &key);
-        let object_name = match &cached {
-            Some(entry) => entry.object_name().to_owned(),
-            None => ecp_xrds::object_name(target.info, name),
+        let object_names = match &cached {
+            Some(entry) => vec![entry.object_name().to_owned()],
+            // Who uses kubectl may have given it its own name.
+            None if target.info.scope == Scope::Network => {
+                vec![target.object_name(name), name.to_owned()]
+            }
+            None => vec![target.object_name(name)],
         };
-        if !ecp_meta::names::is_dns1123_subdomain(&object_name) {
-            return Ok(None);
-        }
         let namespace = Some(namespace).filter(|ns| !ns.is_empty());
-        match self
-            .control()
-            .get(kind.collection(), namespace, &object_name)
-            .await
-        {
-            Ok(object) => {
-                let entry = kind.written(object);
-                Ok(Some(entry).filter(|e| e.key() == key))
+        for object_name in object_names {
+            if !ecp_meta::names::is_dns1123_subdomain(&object_name) {
+                continue;
             }
-            Err(CallError::NotFound(_)) => {
-                if let Some(entry) = cached {
-                    kind.gone(entry.uid());
+            match self
+                .control()
+                .get(kind.collection(), namespace, &object_name)
+                .await
+            {
+                Ok(object) => {
+                    let entry = kind.written(object);
+                    if entry.key() == key {
+                        return Ok(Some(entry));
+                    }
                 }
-                Ok(None)
+                Err(CallError::NotFound(_)) => {
+                    if let Some(entry) = &cached {
+                        kind.gone(entry.uid());
+                    }
+                }
+                Err(error) => return Err(self.failed(error)),
             }
-            Err(error) => Err(self.failed(error)),
         }
+        Ok(None)
     }
 
     /// What a failed call means for the client, where nothing better is known.

@@ -19,6 +19,7 @@
 mod auth;
 mod body;
 mod cache;
+mod checks;
 mod config;
 mod control;
 mod deletes;
@@ -33,8 +34,8 @@ mod path;
 mod power;
 mod query;
 mod reads;
-mod references;
 mod server;
+mod status;
 mod view;
 mod writes;
 

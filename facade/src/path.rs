@@ -36,6 +36,16 @@ impl Target {
         }
     }
 
+    /// The name of the object that a resource of this name and kind is made as.
+    pub(crate) fn object_name(&self, name: &str) -> String {
+        match self.info.scope {
+            Scope::Network => ecp_meta::names::network_object_name(&self.network, name),
+            Scope::Cluster | Scope::Tenant | Scope::Workspace => {
+                ecp_xrds::object_name(self.info, name)
+            }
+        }
+    }
+
     /// The methods the path has, for `Allow`.
     pub(crate) fn methods(&self) -> &'static str {
         if self.name.is_some() && !self.info.catalogue {

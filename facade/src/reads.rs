@@ -61,6 +61,8 @@ impl Facade {
         })?;
         let tokens = SkipTokens::new(path, &query.labels, deleted);
         let after = query.skip_token.map(|t| tokens.read(&t)).transpose()?;
+        let lens = self.lens(target);
+        let shows = |entry: &Entry| deleted.shows(entry.deleting() || lens.doomed.is_some());
         let (entries, more) = match self.list_namespace(target).await? {
             Some(namespace) => {
                 let kind = self.list_cache(target, &namespace, headers).await?;
@@ -73,7 +75,7 @@ impl Facade {
                     &prefix,
                     after.as_deref(),
                     query.limit,
-                    |entry| deleted.shows(entry.deleting()) && selects(&selector, entry),
+                    |entry| shows(entry) && selects(&selector, entry),
                 )
             }
             None => (Vec::new(), false),
@@ -82,7 +84,7 @@ impl Facade {
             .last()
             .filter(|_| more)
             .map(|last| tokens.make(last.key()));
-        let page = page(self.lens(target), &entries, skip_token);
+        let page = page(lens, &entries, skip_token);
         Ok(json_response(StatusCode::OK, page))
     }
 
@@ -146,9 +148,10 @@ fn selects(selector: &Selector, entry: &Entry) -> bool {
 }
 
 /// The document of a GET. It depends on the object alone and is made once, except for catalogues
-/// that every tenant sees under its own path.
+/// that every tenant sees under its own path, and for what goes with its parent.
 fn shown(lens: Lens<'_>, entry: &Entry) -> Bytes {
-    if lens.info.scope == Scope::Cluster && !lens.place.tenant.is_empty() {
+    let of_tenant = lens.info.scope == Scope::Cluster && !lens.place.tenant.is_empty();
+    if of_tenant || lens.doomed.is_some() {
         return document(lens, entry, "GET");
     }
     entry.document(|| document(lens, entry, "GET"))

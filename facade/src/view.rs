@@ -48,6 +48,9 @@ pub(crate) struct Lens<'a> {
     pub(crate) region: &'a str,
     /// Base of the URLs this facade answers at.
     pub(crate) public_url: &'a str,
+    /// Since when the workspace or network that the resource is in is being deleted: it goes with
+    /// that, though it may not have been told yet.
+    pub(crate) doomed: Option<Timestamp>,
 }
 
 /// The document of an object; `verb` is that of the request (section 2.2).
@@ -58,7 +61,7 @@ pub(crate) fn document(lens: Lens<'_>, entry: &Entry, verb: &'static str) -> Byt
         extensions: entry.common("extensions"),
         metadata: metadata(lens, entry, verb),
         spec: Spec { lens, entry },
-        status: has_status(lens.info).then_some(Status { entry }),
+        status: has_status(lens.info).then_some(Status { lens, entry }),
     };
     // Strings and maps with text keys always serialize.
     Bytes::from(serde_json::to_vec(&view).unwrap_or_default())
@@ -122,7 +125,7 @@ struct Times<'a> {
     created_at: &'a str,
     last_modified_at: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    deleted_at: Option<&'a str>,
+    deleted_at: Option<Cow<'a, str>>,
     resource_version: i64,
 }
 
@@ -137,7 +140,7 @@ fn metadata<'a>(lens: Lens<'a>, entry: &'a Entry, verb: &'static str) -> Metadat
         }
     }
     reference.push_str(&format!("/{resource}"));
-    let times = has_times(info).then(|| times(entry));
+    let times = has_times(info).then(|| times(lens, entry));
     Metadata {
         name,
         api_version: "v1",
@@ -182,7 +185,7 @@ fn region<'a>(lens: Lens<'a>, entry: &'a Entry) -> &'a str {
         .unwrap_or(lens.region)
 }
 
-fn times(entry: &Entry) -> Times<'_> {
+fn times<'a>(lens: Lens<'_>, entry: &'a Entry) -> Times<'a> {
     let created_at = object::meta_str(entry.object(), "creationTimestamp").unwrap_or_default();
     let seen_at = entry
         .status("intent")
@@ -195,9 +198,15 @@ fn times(entry: &Entry) -> Times<'_> {
     Times {
         created_at,
         last_modified_at,
-        deleted_at: object::meta_str(entry.object(), "deletionTimestamp"),
+        deleted_at: deleted_at(lens, entry),
         resource_version: entry.revision(),
     }
+}
+
+/// Since when a resource is being deleted, by itself or with what it is in.
+fn deleted_at<'a>(lens: Lens<'_>, entry: &'a Entry) -> Option<Cow<'a, str>> {
+    let own = object::meta_str(entry.object(), "deletionTimestamp").map(Cow::Borrowed);
+    own.or_else(|| lens.doomed.map(|since| Cow::Owned(since.to_string())))
 }
 
 /// When a change that the function has not seen was made: never before the newest condition, so
@@ -207,7 +216,7 @@ fn changed_at(entry: &Entry) -> Cow<'_, str> {
         .written_at()
         .or_else(|| object::meta_str(entry.object(), "creationTimestamp"))
         .unwrap_or_default();
-    not_before(written, newest_at(entry))
+    not_before(Cow::Borrowed(written), newest_at(entry))
 }
 
 fn newest_at(entry: &Entry) -> Option<&str> {
@@ -217,11 +226,11 @@ fn newest_at(entry: &Entry) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
-fn not_before<'a>(time: &'a str, floor: Option<&'a str>) -> Cow<'a, str> {
+fn not_before<'a>(time: Cow<'a, str>, floor: Option<&'a str>) -> Cow<'a, str> {
     let parse = |text: &str| text.parse::<Timestamp>().ok();
     match floor {
-        Some(floor) if parse(floor) > parse(time) => Cow::Borrowed(floor),
-        _ => Cow::Borrowed(time),
+        Some(floor) if parse(floor) > parse(&time) => Cow::Borrowed(floor),
+        _ => time,
     }
 }
 
@@ -298,12 +307,13 @@ struct Condition<'a> {
 
 /// A SECA status: state, conditions and the fields of the kind.
 struct Status<'a> {
+    lens: Lens<'a>,
     entry: &'a Entry,
 }
 
 impl Serialize for Status<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let top = on_top(self.entry);
+        let top = on_top(self.lens, self.entry);
         let state = match &top {
             Some(condition) => condition.state,
             None => stored_state(self.entry),
@@ -317,11 +327,8 @@ impl Serialize for Status<'_> {
                 top,
             },
         )?;
-        let fields = self.entry.object().get("status").and_then(Value::as_object);
-        for (name, value) in fields.into_iter().flatten() {
-            if !HIDDEN_STATUS_FIELDS.contains(&name.as_str()) && !value.is_null() {
-                map.serialize_entry(name, value)?;
-            }
+        for (name, value) in crate::status::fields(self.lens.info, self.entry) {
+            map.serialize_entry(name, &value)?;
         }
         map.end()
     }
@@ -335,7 +342,7 @@ fn stored_state(entry: &Entry) -> &str {
 }
 
 /// The condition to show above the stored history: what the control plane has not written yet.
-fn on_top(entry: &Entry) -> Option<Condition<'_>> {
+fn on_top<'a>(lens: Lens<'_>, entry: &'a Entry) -> Option<Condition<'a>> {
     let newest = history(entry).next().and_then(|h| h.get("state"));
     let newest = newest.and_then(Value::as_str);
     let at = |state, at| {
@@ -346,7 +353,7 @@ fn on_top(entry: &Entry) -> Option<Condition<'_>> {
             message: None,
         })
     };
-    if let Some(deleted) = object::meta_str(entry.object(), "deletionTimestamp") {
+    if let Some(deleted) = deleted_at(lens, entry) {
         return match newest {
             Some("deleting") => None,
             _ => at("deleting", not_before(deleted, newest_at(entry))).map(|top| Condition {

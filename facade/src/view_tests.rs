@@ -16,6 +16,7 @@ fn lens(kind: &str) -> Lens<'static> {
         },
         region: LENS_REGION,
         public_url: "http://127.0.0.1:8080",
+        doomed: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
+use ecp_meta::{keys, object};
 use ecp_xrds::Scope;
 use http::header::{LOCATION, WARNING};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -58,8 +59,10 @@ impl Facade {
             refuse_deleting(entry, target)?;
         }
         let region = self.region_for(document.region.as_deref(), existing.as_deref())?;
-        let checked = document.check(target.info, name, region.as_deref(), existing.as_deref())?;
-        self.check_references(target, &checked.spec).await?;
+        let mut checked = document.check(target, name, region.as_deref(), existing.as_deref())?;
+        checked.deferred = self
+            .check_content(target, &checked.spec, existing.as_deref())
+            .await?;
         let deadline = Instant::now() + query::settle(put.headers, self.config().settle);
         let namespace = self.namespace_for_write(target).await?;
         let written = self
@@ -93,12 +96,7 @@ impl Facade {
         let Some(region) = requested else {
             return Ok(());
         };
-        let known = region == self.config().region
-            || self
-                .cache()
-                .by_kind("Region")
-                .is_some_and(|regions| regions.get("", region).is_some());
-        if known {
+        if self.region_exists(region) {
             Ok(())
         } else {
             Err(ApiError::new(
@@ -132,23 +130,7 @@ impl Facade {
 
     /// Refuses a write below a workspace or network that does not exist or is being deleted.
     async fn check_parents(&self, target: &Target) -> Result<(), ApiError> {
-        if self.parents_exist(target) {
-            return Ok(());
-        }
-        // Another replica may just have made the workspace.
-        let workspace = Target {
-            info: ecp_xrds::by_kind("Workspace")
-                .ok_or_else(|| ApiError::internal("there is no kind Workspace"))?,
-            tenant: target.tenant.clone(),
-            workspace: String::new(),
-            network: String::new(),
-            name: Some(target.workspace.clone()),
-        };
-        if let Some(namespace) = self.namespace_of(&workspace).await? {
-            self.read_through(&workspace, &namespace, &target.workspace)
-                .await?;
-        }
-        if self.parents_exist(target) {
+        if self.has_parents(target).await? {
             return Ok(());
         }
         let what = match target.info.scope {
@@ -180,7 +162,8 @@ impl Facade {
                 let key = crate::cache::item_key(&target.network, name);
                 match kind.get(&namespace, &key) {
                     Some(entry) => Some(entry),
-                    None if condition.is_some() => {
+                    // The name of its object does not say that there is one already.
+                    None if condition.is_some() || target.info.scope == Scope::Network => {
                         self.read_through(target, &namespace, name).await?
                     }
                     None => None,
@@ -323,7 +306,7 @@ impl Facade {
         let kind = self.kind(target.info);
         let object_name = match existing {
             Some(entry) => entry.object_name().to_owned(),
-            None => ecp_xrds::object_name(target.info, name),
+            None => target.object_name(name),
         };
         let inside = Some(namespace).filter(|ns| !ns.is_empty());
         let mut metadata = Map::new();
@@ -335,9 +318,17 @@ impl Facade {
                 entry.resource_version().to_string().into(),
             );
         }
+        let deferred = deferred_annotation(&checked.deferred);
         if let Some(entry) = existing
             && entry.shared()
         {
+            if deferred.as_deref() != object::annotation(entry.object(), keys::DEFERRED_REFERENCES)
+            {
+                metadata.insert(
+                    "annotations".into(),
+                    json!({keys::DEFERRED_REFERENCES: deferred}),
+                );
+            }
             let mut patch = replacement(entry.object().get("spec"), &checked.spec);
             keep_what_is_not_replaced(&mut patch);
             let patch = json!({"metadata": metadata, "spec": patch});
@@ -350,6 +341,12 @@ impl Facade {
         metadata.insert("name".into(), object_name.as_str().into());
         if let Some(namespace) = inside {
             metadata.insert("namespace".into(), namespace.into());
+        }
+        if let Some(deferred) = deferred {
+            metadata.insert(
+                "annotations".into(),
+                json!({keys::DEFERRED_REFERENCES: deferred}),
+            );
         }
         let object = json!({
             "apiVersion": target.info.api_version(),
@@ -427,6 +424,11 @@ pub(crate) fn check_condition(entry: &Entry, wanted: i64) -> Result<(), ApiError
         )
         .at_parameter("if-unmodified-since"))
     }
+}
+
+/// The annotation that says which references nothing has to wait for.
+fn deferred_annotation(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| paths.join(","))
 }
 
 /// The merge patch that turns `old` into `new`: members of `old` that `new` lacks become null.

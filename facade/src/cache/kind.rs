@@ -108,13 +108,6 @@ impl KindCache {
         (found, false)
     }
 
-    /// Whether any entry of a namespace satisfies `wanted`.
-    pub(crate) fn any(&self, namespace: &str, wanted: impl Fn(&Entry) -> bool) -> bool {
-        let state = self.state.read();
-        let shelf = state.shelves.get(namespace);
-        shelf.is_some_and(|s| s.values().any(|e| wanted(e)))
-    }
-
     /// How many objects are held.
     pub(crate) fn len(&self) -> usize {
         self.state.read().place_of.len()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::responses::PROFILES;
 use crate::error::{self, ErrorKind};
 use crate::limits;
-use crate::{path, view};
+use crate::{path, status, view};
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// What names of members of free objects look like: without control characters.
@@ -32,7 +32,7 @@ pub(super) fn all() -> Map<String, Value> {
         all.insert(format!("{name}List"), list(info));
         if !info.catalogue {
             all.insert(format!("{name}Input"), input(info, &envelope));
-            all.insert(format!("{name}Status"), status(part("status")));
+            all.insert(format!("{name}Status"), status(info, part("status")));
         }
     }
     all.insert(
@@ -58,7 +58,7 @@ fn spec(mut schema: Value) -> Value {
 }
 
 /// A SECA status: the history is shown as conditions, without what is the control plane's own.
-fn status(schema: Value) -> Value {
+fn status(info: &KindInfo, schema: Value) -> Value {
     let fields = schema["properties"]
         .as_object()
         .cloned()
@@ -70,9 +70,10 @@ fn status(schema: Value) -> Value {
             "history" => Some(("conditions".into(), field)),
             other => (!view::HIDDEN_STATUS_FIELDS.contains(&other)).then_some((name, field)),
         });
+    let required = [&["state", "conditions"], status::required(info)].concat();
     shared_references(plain(json!({
         "type": "object", "description": schema["description"],
-        "required": ["state", "conditions"], "properties": Value::Object(shown.collect()),
+        "required": required, "properties": Value::Object(shown.collect()),
     })))
 }
 

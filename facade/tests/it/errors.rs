@@ -67,14 +67,21 @@ async fn discovery_names_every_api() {
         .get("/providers/seca.region/.wellknown/secapi")
         .await
         .ok(200);
-    assert_eq!(
-        known,
-        json!({"version": "v1", "endpoints": [
-            {"provider": "seca.region/v1", "url": "http://facade.test/providers/seca.region"},
-            {"provider": "seca.storage/v1", "url": "http://facade.test/providers/seca.storage"},
-            {"provider": "seca.workspace/v1", "url": "http://facade.test/providers/seca.workspace"},
-        ]})
-    );
+    let names = [
+        "authorization",
+        "compute",
+        "network",
+        "region",
+        "storage",
+        "workspace",
+    ];
+    let endpoints = names.map(|name| {
+        json!({
+            "provider": format!("seca.{name}/v1"),
+            "url": format!("http://facade.test/providers/seca.{name}"),
+        })
+    });
+    assert_eq!(known, json!({"version": "v1", "endpoints": endpoints}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

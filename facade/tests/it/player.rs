@@ -120,8 +120,17 @@ async fn act(client: &Client, info: &'static KindInfo, mood: Mood, xr: &Value) {
         },
         "message": (end == State::Error).then_some("no quota left"),
     });
-    if info.kind == "BlockStorage" {
-        status["sizeGB"] = xr["spec"]["sizeGB"].clone();
+    match info.kind {
+        "BlockStorage" => status["sizeGB"] = xr["spec"]["sizeGB"].clone(),
+        "Instance" => {
+            let power = xr["spec"]["power"]["state"].as_str().unwrap_or("off");
+            let before = xr["status"]["powerState"].as_str().unwrap_or("off");
+            status["powerState"] = json!(power);
+            if power != before {
+                status["powerStateSince"] = json!(format!("{:.3}", jiff::Timestamp::now()));
+            }
+        }
+        _ => {}
     }
     let patch = Patch::Merge(json!({ "status": status }));
     // The object may be gone by now; then there is nothing to say about it.

@@ -28,6 +28,16 @@ pub(crate) const WORKSPACE: &str = "/providers/seca.workspace/v1/tenants/acme/wo
 pub(crate) const DISKS: &str =
     "/providers/seca.storage/v1/tenants/acme/workspaces/prod/block-storages";
 pub(crate) const IMAGES: &str = "/providers/seca.storage/v1/tenants/acme/images";
+pub(crate) const NETWORKS: &str =
+    "/providers/seca.network/v1/tenants/acme/workspaces/prod/networks";
+pub(crate) const GATEWAYS: &str =
+    "/providers/seca.network/v1/tenants/acme/workspaces/prod/internet-gateways";
+pub(crate) const NICS: &str = "/providers/seca.network/v1/tenants/acme/workspaces/prod/nics";
+pub(crate) const INSTANCES: &str =
+    "/providers/seca.compute/v1/tenants/acme/workspaces/prod/instances";
+pub(crate) const ROLES: &str = "/providers/seca.authorization/v1/tenants/acme/roles";
+pub(crate) const ASSIGNMENTS: &str =
+    "/providers/seca.authorization/v1/tenants/acme/role-assignments";
 pub(crate) const SKUS: &str = "/providers/seca.storage/v1/tenants/acme/skus";
 
 /// Longest wait for anything that should happen soon.
@@ -152,6 +162,26 @@ impl World {
         world
     }
 
+    /// A world with a workspace, and in it network `n` with gateway `gw` and route table `rt`.
+    pub(crate) async fn with_network() -> Self {
+        let world = Self::with_workspace().await;
+        world.add_network().await;
+        world
+    }
+
+    /// Adds network `n` with gateway `gw` and route table `rt`.
+    pub(crate) async fn add_network(&self) {
+        self.put(&format!("{NETWORKS}/n"), network("10.1.0.0/16"))
+            .await
+            .ok(201);
+        let gateway = json!({"spec": {"egressOnly": false}});
+        self.put(&format!("{GATEWAYS}/gw"), gateway).await.ok(201);
+        let routes = route("internet-gateways/gw");
+        self.put(&format!("{NETWORKS}/n/route-tables/rt"), routes)
+            .await
+            .ok(201);
+    }
+
     pub(crate) fn mood(&self, mood: Mood) {
         self.mood.send_replace(mood);
     }
@@ -239,6 +269,14 @@ impl World {
             .expect("patched");
     }
 
+    /// Merges a patch into the status of an object.
+    pub(crate) async fn patch_status(&self, kind: &str, name: &str, patch: Value) {
+        self.objects(kind)
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("patched");
+    }
+
     /// Reads a path until its answer is as wanted.
     pub(crate) async fn eventually(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let reading = async {
@@ -257,6 +295,33 @@ impl World {
 /// A valid block storage.
 pub(crate) fn disk(size_gb: i64) -> Value {
     json!({"spec": {"sizeGB": size_gb, "skuRef": {"resource": "skus/RD500"}}})
+}
+
+/// A valid network with an IPv4 range.
+pub(crate) fn network(cidr: &str) -> Value {
+    json!({"spec": {"cidr": {"ipv4": cidr}, "skuRef": {"resource": "N1K"}}})
+}
+
+/// A valid route table with one route.
+pub(crate) fn route(target: &str) -> Value {
+    json!({"spec": {"routes": [
+        {"destinationCidrBlock": "0.0.0.0/0", "targetRef": {"resource": target}},
+    ]}})
+}
+
+/// A valid subnet of network `n`.
+pub(crate) fn subnet(cidr: &str) -> Value {
+    json!({"spec": {
+        "cidr": {"ipv4": cidr}, "routeTableRef": {"resource": "rt"}, "zone": "zone-a",
+    }})
+}
+
+/// A valid instance that starts from block storage `boot`.
+pub(crate) fn instance() -> Value {
+    json!({"spec": {
+        "skuRef": {"resource": "skus/D2XS"}, "zone": "zone-a",
+        "bootVolume": {"deviceRef": {"resource": "block-storages/boot"}},
+    }})
 }
 
 /// The states of a document's conditions, newest first.
@@ -304,7 +369,7 @@ async fn install_catalogue(client: &Client) {
             "apiVersion": "v1.secapi.cloud/v1", "kind": "Region",
             "metadata": {"name": "region-1"},
             "spec": {
-                "availableZones": ["zone-a"],
+                "availableZones": ["zone-a", "zone-b"],
                 "providers": [provider("seca.workspace"), provider("seca.storage")],
                 "cloud": {"name": "dummy", "location": "here"},
             },
@@ -312,17 +377,24 @@ async fn install_catalogue(client: &Client) {
     )
     .await;
     for (name, tier) in [("RD500", "RD500"), ("RD100", "D2XS")] {
-        create(
-            "StorageSKU",
-            json!({
-                "apiVersion": "storage.v1.secapi.cloud/v1", "kind": "StorageSKU",
-                "metadata": {"name": name.to_lowercase()},
-                "spec": {
-                    "name": name, "iops": 500, "minVolumeSize": 50, "type": "remote-durable",
-                    "commonData": {"labels": {"Tier": tier}},
-                },
-            }),
-        )
-        .await;
+        let labels = json!({"labels": {"Tier": tier}});
+        let spec = json!({
+            "name": name, "iops": 500, "minVolumeSize": 50, "type": "remote-durable",
+            "commonData": labels,
+        });
+        create("StorageSKU", sku("storage", "StorageSKU", name, spec)).await;
     }
+    let spec = json!({"name": "D2XS", "vCPU": 1, "ram": 2});
+    create("InstanceSKU", sku("compute", "InstanceSKU", "D2XS", spec)).await;
+    for name in ["N1K", "N5K"] {
+        let spec = json!({"name": name, "bandwidth": 1000, "packets": 10_000});
+        create("NetworkSKU", sku("network", "NetworkSKU", name, spec)).await;
+    }
+}
+
+fn sku(api: &str, kind: &str, name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": format!("{api}.v1.secapi.cloud/v1"), "kind": kind,
+        "metadata": {"name": name.to_lowercase()}, "spec": spec,
+    })
 }
