@@ -5,6 +5,7 @@ mod checks;
 mod contract;
 mod deletes;
 mod errors;
+mod go_ecp;
 mod lists;
 mod mutations;
 mod network_scoped;
