@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::config::ConfigRef;
 use crate::key::Key;
-use crate::limits::DRAIN_TIME_MAX;
+use crate::limits::{DRAIN_TIME_MAX, UNBLOCK_DELAY};
 use crate::memory::{Due, Turn};
 use crate::queue::Queue;
 use crate::reconcile::Reconciler;
@@ -107,6 +107,12 @@ impl Controller {
     pub(crate) fn wake(&self, key: Key) {
         self.reconciler.memory.force(&key);
         self.queue.add(key);
+    }
+
+    /// Has an object looked at soon.
+    pub(crate) fn wake_soon(&self, key: Key) {
+        self.reconciler.memory.force(&key);
+        self.queue.add_after(key, UNBLOCK_DELAY);
     }
 
     async fn dispatch(self: &Arc<Self>, turns: &TaskTracker) {

@@ -68,6 +68,17 @@ impl Failure {
         )
     }
 
+    /// Whether the cloud will be able to do it by itself.
+    pub(crate) fn is_conflict_in_cloud(&self) -> bool {
+        matches!(
+            self,
+            Self::Reported {
+                class: ErrorClass::Conflict,
+                ..
+            }
+        )
+    }
+
     /// The same with another event reason.
     pub(crate) fn or_reason(mut self, new: &'static str) -> Self {
         if let Self::Reported { reason, .. } = &mut self {

@@ -13,6 +13,7 @@
 //! Entry points: [`External`], [`Runtime`], [`managed_crd`], [`config_crds`].
 
 pub mod backoff;
+mod blocked;
 pub mod clock;
 pub mod config;
 mod controller;

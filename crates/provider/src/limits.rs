@@ -17,6 +17,9 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 pub const CONFLICT_BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Longest delay after such conflicts.
 pub const CONFLICT_BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// How long a deletion that waited for others still waits when one of them is gone: others may go
+/// with it.
+pub const UNBLOCK_DELAY: Duration = Duration::from_millis(10);
 /// First delay before a resource that the cloud is working on is observed again.
 pub const SETTLE_MIN: Duration = Duration::from_millis(10);
 /// Longest delay before such a resource is observed again.

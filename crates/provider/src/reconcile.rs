@@ -17,6 +17,7 @@ use tracing::debug;
 use ecp_meta::{condition, keys};
 
 use crate::backoff::{Backoff, jittered};
+use crate::blocked::{Blocked, Waiting};
 use crate::clock::Clock;
 use crate::config::Configs;
 use crate::creation::Creation;
@@ -31,7 +32,7 @@ use crate::limits;
 use crate::memory::{Due, Memory};
 use crate::metrics::KindMetrics;
 use crate::policy::Policies;
-use crate::runtime::Options;
+use crate::runtime::{Options, Wakers};
 use crate::status::Report;
 
 /// Reconciles the objects of one kind.
@@ -42,6 +43,10 @@ pub(crate) struct Reconciler {
     pub(crate) external: Box<dyn ErasedExternal>,
     pub(crate) configs: Option<Arc<Configs>>,
     pub(crate) memory: Memory,
+    /// Shared by all kinds of the provider.
+    pub(crate) blocked: Arc<Blocked>,
+    /// Has resources of any kind of the provider looked at.
+    pub(crate) wakers: Arc<Wakers>,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: KindMetrics,
     pub(crate) options: Options,
@@ -210,6 +215,13 @@ const CONFLICT_BACKOFF: Backoff = Backoff {
 };
 
 impl Run<'_> {
+    fn waiting(&self) -> Waiting {
+        Waiting {
+            kind: self.on.kind.kind,
+            key: self.key.clone(),
+        }
+    }
+
     async fn go(&mut self) -> Ending {
         for _ in 0..limits::STEPS_MAX {
             let step = decide(&self.facts, &self.progress);

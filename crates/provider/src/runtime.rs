@@ -1,6 +1,7 @@
 //! Runs all kinds of one provider in one process.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use kube::Client;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+use crate::blocked::{Blocked, Waiting};
 use crate::clock::Clock;
 use crate::config::Configs;
 use crate::controller::Controller;
@@ -100,6 +102,21 @@ impl Waker {
     }
 }
 
+/// The controllers of all kinds of a provider, once they run.
+#[derive(Default)]
+pub(crate) struct Wakers(OnceLock<BTreeMap<&'static str, Weak<Controller>>>);
+
+impl Wakers {
+    /// Has an object looked at soon.
+    pub(crate) fn wake_soon(&self, waiting: &Waiting) {
+        let controllers = self.0.get();
+        let controller = controllers.and_then(|all| all.get(waiting.kind)?.upgrade());
+        if let Some(controller) = controller {
+            controller.wake_soon(waiting.key.clone());
+        }
+    }
+}
+
 impl Runtime {
     /// A runtime without kinds.
     pub fn new(client: Client, provider: Provider, options: Options) -> Self {
@@ -151,6 +168,8 @@ impl Runtime {
         let (recorder, recorded) = events::Recorder::new(self.provider.field_manager());
         let slots = Arc::new(Semaphore::new(self.options.concurrency.max(1)));
         let tasks = TaskTracker::new();
+        let (blocked, wakers) = (Arc::<Blocked>::default(), Arc::<Wakers>::default());
+        let mut controllers = BTreeMap::new();
         for external in self.kinds {
             let kind: KindInfo = external.kind();
             let controller = Arc::new(Controller {
@@ -161,6 +180,8 @@ impl Runtime {
                     external,
                     configs: configs.clone(),
                     memory: Memory::default(),
+                    blocked: Arc::clone(&blocked),
+                    wakers: Arc::clone(&wakers),
                     recorder: recorder.clone(),
                     metrics: self.metrics.of(&kind.gvk()),
                     options: self.options,
@@ -172,6 +193,14 @@ impl Runtime {
             for (_, waker) in self.wakers.iter().filter(|(of, _)| *of == kind.kind) {
                 *waker.0.lock() = WakerState::Running(Arc::clone(&controller));
             }
+            controllers.insert(kind.kind, controller);
+        }
+        let weak = controllers
+            .iter()
+            .map(|(kind, c)| (*kind, Arc::downgrade(c)));
+        // It is new, so this is the first and only time.
+        let _ = wakers.0.set(weak.collect());
+        for controller in controllers.into_values() {
             tasks.spawn(controller.run(shutdown.clone()));
         }
         if let Some(configs) = configs {

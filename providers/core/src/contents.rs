@@ -19,6 +19,7 @@ use tracing::info;
 use ecp_meta::keys;
 
 use crate::limits::COUNT_DEBOUNCE;
+use crate::teardown;
 
 /// A SECA resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +30,53 @@ pub(crate) struct Item {
     pub(crate) name: String,
     /// Whether it is being deleted already.
     pub(crate) deleting: bool,
+    /// SECA name of the network it is below (`spec.network`).
+    pub(crate) network: Option<Arc<str>>,
 }
 
-/// Who wants to know about a namespace.
+/// Some of the items.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Part {
+    namespace: Arc<str>,
+    network: Option<Arc<str>>,
+}
+
+impl Part {
+    /// All items of a namespace.
+    pub(crate) fn namespace(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            network: None,
+        }
+    }
+
+    /// The items of a namespace that are below a network.
+    pub(crate) fn network(namespace: &str, network: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            network: Some(network.into()),
+        }
+    }
+}
+
+/// Kinds of managed resources that own parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerKind {
+    /// `WorkspaceNamespace`.
+    Workspace,
+    /// `NetworkContents`.
+    Network,
+}
+
+/// Who wants to know about a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Owner {
-    key: Key,
-    deleting: bool,
+pub(crate) struct Owner {
+    /// Kind of the managed resource.
+    pub(crate) kind: OwnerKind,
+    /// The managed resource.
+    pub(crate) key: Key,
+    /// Whether it is being deleted, and the part with it.
+    pub(crate) deleting: bool,
 }
 
 /// The contents of all namespaces. Clones share it.
@@ -49,52 +90,83 @@ pub(crate) struct Contents {
 struct State {
     kinds: BTreeMap<String, KindState>,
     kinds_listed: bool,
-    owners: BTreeMap<String, Owner>,
-    /// Namespaces whose contents changed.
-    dirty: BTreeSet<String>,
+    owners: BTreeMap<Part, Owner>,
+    /// Parts that changed.
+    dirty: BTreeSet<Part>,
 }
 
 #[derive(Debug)]
 struct KindState {
     resource: Arc<ApiResource>,
     listed: bool,
-    /// Whether it is being deleted, by namespace and name.
-    objects: BTreeMap<String, BTreeMap<String, bool>>,
+    /// By namespace and name.
+    objects: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Entry>>,
+}
+
+/// What is remembered of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    deleting: bool,
+    network: Option<Arc<str>>,
+}
+
+impl Entry {
+    fn of(object: &DynamicObject, kind: &ApiResource) -> Self {
+        let network = object.data.pointer("/spec/network").and_then(Value::as_str);
+        Self {
+            deleting: object.metadata.deletion_timestamp.is_some(),
+            network: network
+                .filter(|_| teardown::is_below_network(&kind.kind))
+                .map(Into::into),
+        }
+    }
+
+    /// The parts that it belongs to.
+    fn parts(&self, namespace: &Arc<str>) -> impl Iterator<Item = Part> {
+        let part = |network| Part {
+            namespace: Arc::clone(namespace),
+            network,
+        };
+        let below = self.network.clone().map(|network| part(Some(network)));
+        std::iter::once(part(None)).chain(below)
+    }
 }
 
 impl Contents {
-    /// All items of a namespace; `None` until everything has been listed once.
-    pub(crate) fn of(&self, namespace: &str) -> Option<Vec<Item>> {
+    /// The items of a part; `None` until everything has been listed once.
+    pub(crate) fn of(&self, part: &Part) -> Option<Vec<Item>> {
         let state = self.state.lock();
         if !state.kinds_listed || !state.kinds.values().all(|k| k.listed) {
             return None;
         }
         let mut items = Vec::new();
         for kind in state.kinds.values() {
-            for (name, deleting) in kind.objects.get(namespace).into_iter().flatten() {
-                items.push(Item {
-                    kind: Arc::clone(&kind.resource),
-                    name: name.clone(),
-                    deleting: *deleting,
-                });
+            for (name, entry) in kind.objects.get(&part.namespace).into_iter().flatten() {
+                if part.network.is_none() || part.network == entry.network {
+                    items.push(Item {
+                        kind: Arc::clone(&kind.resource),
+                        name: name.as_ref().into(),
+                        deleting: entry.deleting,
+                        network: entry.network.clone(),
+                    });
+                }
             }
         }
         Some(items)
     }
 
-    /// Remembers whom to wake when the contents of a namespace change.
-    pub(crate) fn own(&self, namespace: &str, key: Key, deleting: bool) {
-        let owner = Owner { key, deleting };
-        self.state.lock().owners.insert(namespace.into(), owner);
+    /// Remembers whom to wake when a part changes.
+    pub(crate) fn own(&self, part: Part, owner: Owner) {
+        self.state.lock().owners.insert(part, owner);
     }
 
-    /// Forgets about a namespace.
-    pub(crate) fn disown(&self, namespace: &str) {
-        self.state.lock().owners.remove(namespace);
+    /// Forgets about a part.
+    pub(crate) fn disown(&self, part: &Part) {
+        self.state.lock().owners.remove(part);
     }
 
-    fn stir(&self, namespace: &str) {
-        self.state.lock().dirty.insert(namespace.into());
+    fn stir(&self, part: Part) {
+        self.state.lock().dirty.insert(part);
         self.stirred.notify_one();
     }
 
@@ -122,7 +194,10 @@ impl Contents {
     fn remove_kind(&self, crd: &str) {
         let mut state = self.state.lock();
         if let Some(kind) = state.kinds.remove(crd) {
-            state.dirty.extend(kind.objects.into_keys());
+            for (namespace, entries) in &kind.objects {
+                let parts = entries.values().flat_map(|e| e.parts(namespace));
+                state.dirty.extend(parts);
+            }
             drop(state);
             self.stirred.notify_one();
         }
@@ -146,24 +221,28 @@ impl Contents {
         match change {
             Change::Applied(object) => {
                 let key = Key::of(object);
-                let deleting = object.metadata.deletion_timestamp.is_some();
-                let names = kind
-                    .objects
-                    .entry(key.namespace.as_ref().into())
-                    .or_default();
-                if names.insert(key.name.as_ref().into(), deleting) == Some(deleting) {
+                let entry = Entry::of(object, &kind.resource);
+                let parts = entry.parts(&key.namespace);
+                let entries = kind.objects.entry(Arc::clone(&key.namespace)).or_default();
+                let old = entries.insert(key.name, entry.clone());
+                if old.as_ref() == Some(&entry) {
                     return;
                 }
-                state.dirty.insert(key.namespace.as_ref().into());
+                state.dirty.extend(parts);
+                let old = old.iter().flat_map(|old| old.parts(&key.namespace));
+                state.dirty.extend(old);
             }
             Change::Removed(key) => {
-                if let Some(names) = kind.objects.get_mut(key.namespace.as_ref()) {
-                    names.remove(key.name.as_ref());
-                    if names.is_empty() {
-                        kind.objects.remove(key.namespace.as_ref());
-                    }
+                let Some(entries) = kind.objects.get_mut(&key.namespace) else {
+                    return;
+                };
+                let Some(old) = entries.remove(&key.name) else {
+                    return;
+                };
+                if entries.is_empty() {
+                    kind.objects.remove(&key.namespace);
                 }
-                state.dirty.insert(key.namespace.as_ref().into());
+                state.dirty.extend(old.parts(&key.namespace));
             }
             Change::Listed => {
                 kind.listed = true;
@@ -173,16 +252,16 @@ impl Contents {
         self.stirred.notify_one();
     }
 
-    /// The owners of namespaces that changed; with `torn_down` only of those being deleted.
-    fn take_dirty(&self, torn_down: bool) -> Vec<Key> {
+    /// The owners of parts that changed; with `torn_down` only of those being deleted.
+    fn take_dirty(&self, torn_down: bool) -> Vec<Owner> {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut woken = Vec::new();
         let owners = &state.owners;
-        state.dirty.retain(|namespace| match owners.get(namespace) {
+        state.dirty.retain(|part| match owners.get(part) {
             Some(owner) if torn_down && !owner.deleting => true,
             Some(owner) => {
-                woken.push(owner.key.clone());
+                woken.push(owner.clone());
                 false
             }
             None => false,
@@ -190,11 +269,11 @@ impl Contents {
         woken
     }
 
-    /// Watches until `shutdown`, and wakes the owners of namespaces whose contents change.
+    /// Watches until `shutdown`, and wakes the owners of parts that change.
     pub(crate) async fn run(
         &self,
         client: Client,
-        wake: impl Fn(Key),
+        wake: impl Fn(Owner),
         shutdown: CancellationToken,
     ) {
         tokio::select! {
@@ -205,7 +284,7 @@ impl Contents {
         }
     }
 
-    async fn notify(&self, wake: impl Fn(Key)) {
+    async fn notify(&self, wake: impl Fn(Owner)) {
         loop {
             self.stirred.notified().await;
             // A teardown goes on at once; counting can wait for more, but not for ever.
@@ -230,9 +309,10 @@ impl Contents {
         let api: Api<DynamicObject> = Api::all_with(client, &resource);
         watch_selected(api, keys::WORKSPACE, |change| match change {
             Change::Applied(object) if object.metadata.deletion_timestamp.is_some() => {
-                self.stir(object.metadata.name.as_deref().unwrap_or_default());
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                self.stir(Part::namespace(name));
             }
-            Change::Removed(key) => self.stir(&key.name),
+            Change::Removed(key) => self.stir(Part::namespace(&key.name)),
             Change::Applied(_) | Change::Listed => {}
         })
         .await;
@@ -329,6 +409,7 @@ pub(crate) mod tests {
             }),
             name: name.into(),
             deleting: false,
+            network: None,
         }
     }
 
@@ -375,53 +456,100 @@ pub(crate) mod tests {
         );
     }
 
+    fn owner(deleting: bool) -> Owner {
+        Owner {
+            kind: OwnerKind::Workspace,
+            key: Key::new("tenant", "mr"),
+            deleting,
+        }
+    }
+
+    fn ns() -> Part {
+        Part::namespace("ns")
+    }
+
     #[test]
     fn contents_are_unknown_until_listed_and_then_follow() {
         let contents = Contents::default();
-        contents.own("ns", Key::new("tenant", "mr"), false);
+        contents.own(ns(), owner(false));
         let name = "things.storage.v1.secapi.cloud";
         let crd = crd("storage.v1.secapi.cloud", "Namespaced");
         assert!(contents.add_kind(&crd).is_some());
         assert!(contents.add_kind(&crd).is_none(), "it is watched once");
         contents.on_kinds_listed();
-        assert_eq!(contents.of("ns"), None);
+        assert_eq!(contents.of(&ns()), None);
         contents.on_change(name, &thing("ns", "a"));
         contents.on_change(name, &thing("other", "b"));
         contents.on_change(name, &Change::Listed);
-        assert_eq!(contents.of("ns").expect("listed").len(), 1);
-        assert_eq!(contents.take_dirty(false), [Key::new("tenant", "mr")]);
+        assert_eq!(contents.of(&ns()).expect("listed").len(), 1);
+        assert_eq!(contents.take_dirty(false), [owner(false)]);
         contents.on_change(name, &thing("ns", "a"));
         assert!(contents.take_dirty(false).is_empty(), "nothing changed");
         contents.on_change(name, &Change::Removed(Key::new("ns", "a")));
         assert!(contents.take_dirty(true).is_empty(), "it is not torn down");
         assert_eq!(contents.take_dirty(false).len(), 1);
-        assert_eq!(contents.of("ns"), Some(Vec::new()));
+        assert_eq!(contents.of(&ns()), Some(Vec::new()));
         contents.on_change(name, &thing("ns", "a"));
         contents.remove_kind(name);
-        assert_eq!(contents.of("ns"), Some(Vec::new()));
+        assert_eq!(contents.of(&ns()), Some(Vec::new()));
         assert_eq!(contents.take_dirty(false).len(), 1);
+    }
+
+    #[test]
+    fn what_is_below_a_network_belongs_to_it_and_to_the_namespace() {
+        let contents = Contents::default();
+        for kind in ["Subnet", "Other"] {
+            let mut crd = crd("network.v1.secapi.cloud", "Namespaced");
+            crd.metadata.name = Some(kind.into());
+            crd.data["spec"]["names"]["kind"] = kind.into();
+            contents.add_kind(&crd);
+            contents.on_change(kind, &Change::Listed);
+        }
+        contents.on_kinds_listed();
+        let below = |network: &str| {
+            let mut change = thing("ns", "a");
+            if let Change::Applied(object) = &mut change {
+                object.data = json!({"spec": {"network": network}});
+            }
+            change
+        };
+        let part = |network| Part::network("ns", network);
+        let count = |part: &Part| contents.of(part).map(|items| items.len());
+        for part in [part("n1"), part("n2"), ns()] {
+            contents.own(part, owner(true));
+        }
+        contents.take_dirty(false);
+        contents.on_change("Subnet", &below("n1"));
+        contents.on_change("Other", &below("n2"));
+        assert_eq!(count(&part("n1")), Some(1));
+        assert_eq!(count(&part("n2")), Some(0), "not of a kind below networks");
+        assert_eq!(count(&ns()), Some(2));
+        assert_eq!(contents.take_dirty(true).len(), 2, "n1 and the namespace");
+        contents.on_change("Subnet", &Change::Removed(Key::new("ns", "a")));
+        assert_eq!(contents.take_dirty(true).len(), 2);
+        assert_eq!(count(&part("n1")), Some(0));
     }
 
     #[test]
     fn a_teardown_is_told_at_once() {
         let contents = Contents::default();
-        contents.own("ns", Key::new("tenant", "mr"), true);
-        contents.stir("ns");
+        contents.own(ns(), owner(true));
+        contents.stir(ns());
         assert_eq!(contents.take_dirty(true).len(), 1);
-        contents.disown("ns");
-        contents.stir("ns");
+        contents.disown(&ns());
+        contents.stir(ns());
         assert!(contents.take_dirty(false).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn contents_are_counted_also_while_they_never_rest() {
         let contents = Contents::default();
-        contents.own("ns", Key::new("tenant", "mr"), false);
+        contents.own(ns(), owner(false));
         let woken = Arc::new(Mutex::new(0));
         let (told, follower) = (Arc::clone(&woken), contents.clone());
         let task = tokio::spawn(async move { follower.notify(|_| *told.lock() += 1).await });
         for _ in 0..20 {
-            contents.stir("ns");
+            contents.stir(ns());
             tokio::time::sleep(COUNT_DEBOUNCE / 4).await;
         }
         task.abort();

@@ -10,12 +10,11 @@ use ecp_provider::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
-use kube::api::{
-    Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions,
-};
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::json;
 
-use crate::contents::{Contents, Item};
+use crate::contents::{Contents, Item, Owner, OwnerKind, Part};
+use crate::deletion::{delete_next, refusal};
 use crate::kinds::{PROVIDER, WorkspaceNamespace, WorkspaceNamespaceObservation};
 use crate::teardown;
 
@@ -50,6 +49,10 @@ impl Wanted {
                 (keys::WORKSPACE_NAME.to_owned(), workspace.clone()),
             ]),
         }
+    }
+
+    fn part(&self) -> Part {
+        Part::namespace(&self.name)
     }
 
     /// Whether a namespace is that of the workspace, whatever else is on it.
@@ -91,7 +94,7 @@ impl Namespaces {
         wanted: &Wanted,
         namespace: &Namespace,
     ) -> Observation<WorkspaceNamespace> {
-        let items = self.contents.of(&wanted.name);
+        let items = self.contents.of(&wanted.part());
         let before = resource.at_provider.as_ref();
         let count = |items: &Vec<Item>| i64::try_from(items.len()).unwrap_or(i64::MAX);
         let resource_count = items
@@ -125,22 +128,6 @@ impl Namespaces {
             Readiness::Unavailable(format!("the namespace is being deleted: {message}"))
         };
         observation.settling(true).ready(ready)
-    }
-
-    async fn delete_items(&self, namespace: &str, items: &[Item]) -> Result<(), ExternalError> {
-        for item in teardown::next(items) {
-            if item.deleting {
-                continue;
-            }
-            let api: Api<DynamicObject> =
-                Api::namespaced_with(self.client.clone(), namespace, item.kind.as_ref());
-            match api.delete(&item.name, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                Err(error) => return Err(refusal(&error)),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -178,15 +165,19 @@ impl External for Namespaces {
         let namespace = match self.find(&wanted).await? {
             Found::Ours(namespace) => namespace,
             Found::Missing => {
-                self.contents.disown(&wanted.name);
+                self.contents.disown(&wanted.part());
                 return Ok(Observation::missing());
             }
             // What is not ours is none of our business when we go.
             Found::Foreign if resource.deleting => return Ok(Observation::missing()),
             Found::Foreign => return Err(foreign(&wanted)),
         };
-        let key = Key::new(&resource.namespace, &resource.name);
-        self.contents.own(&wanted.name, key, resource.deleting);
+        let owner = Owner {
+            kind: OwnerKind::Workspace,
+            key: Key::new(&resource.namespace, &resource.name),
+            deleting: resource.deleting,
+        };
+        self.contents.own(wanted.part(), owner);
         Ok(self.observation(resource, &wanted, &namespace))
     }
 
@@ -252,10 +243,10 @@ impl External for Namespaces {
         let Found::Ours(namespace) = self.find(&wanted).await? else {
             return Ok(());
         };
-        match self.contents.of(&wanted.name) {
+        match self.contents.of(&wanted.part()) {
             None => return Ok(()),
             Some(items) if !items.is_empty() => {
-                return self.delete_items(&wanted.name, &items).await;
+                return delete_next(&self.client, &wanted.name, &items).await;
             }
             Some(_) => {}
         }
@@ -294,21 +285,6 @@ fn content_remaining(namespace: &Namespace) -> Option<String> {
             .and_then(|c| c.message.clone())
     };
     says("NamespaceContentRemaining").or_else(|| says("NamespaceFinalizersRemaining"))
-}
-
-fn refusal(error: &kube::Error) -> ExternalError {
-    match error {
-        kube::Error::Api(status) => {
-            let message = status.message.clone();
-            match status.code {
-                404 => ExternalError::not_found(message),
-                409 => ExternalError::conflict(message),
-                400 | 403 | 422 => ExternalError::refused(message),
-                _ => ExternalError::transient(message),
-            }
-        }
-        other => ExternalError::transient(other.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,42 @@ impl Managed for WorkspaceNamespace {
     type AtProvider = WorkspaceNamespaceObservation;
 }
 
+/// What is below a SECA network: it goes before the network does.
+///
+/// The cloud refuses to delete a network that has subnets, and a user who deletes a network means
+/// all of it (SECA contract section 3.8).
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkContents;
+
+impl Managed for NetworkContents {
+    const PROVIDER: Provider = PROVIDER;
+    const KIND: &'static str = "NetworkContents";
+    const PLURAL: &'static str = "networkcontents";
+    // There is nothing outside the object that would have a name.
+    const NAMING: Naming = Naming::Deterministic;
+    const CREATION_GRACE: Duration = Duration::ZERO;
+    type ForProvider = NetworkContentsParameters;
+    type AtProvider = NetworkContentsObservation;
+}
+
+/// Whose contents they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkContentsParameters {
+    /// SECA name of the network, in the workspace of this namespace.
+    #[schemars(length(min = 1, max = 128), extend("x-kubernetes-validations" = fixed()))]
+    pub network: String,
+}
+
+/// What there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkContentsObservation {
+    /// Subnets and route tables of the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<i64>,
+}
+
 /// Whose namespace it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,16 +1,19 @@
-//! Managed resources that every cloud needs: workspace namespaces.
+//! Managed resources that every cloud needs: workspace namespaces, contents of networks.
 //!
 //! `WorkspaceNamespace` makes the namespace of a SECA workspace, counts the SECA resources in it,
-//! and tears it down in order. Its cloud is the cluster that it runs in.
+//! and tears it down in order. `NetworkContents` deletes what is below a network before the
+//! network. Their cloud is the cluster that they run in.
 //!
 //! Invariant: knows no cloud, no other provider and not the engine.
 //!
 //! Entry points: [`run`], [`crds`].
 
 mod contents;
+mod deletion;
 mod external;
 pub mod kinds;
 pub mod limits;
+mod networks;
 mod teardown;
 
 use ecp_provider::{Metrics, Runtime, Waker, managed_crd};
@@ -18,9 +21,10 @@ use kube::Client;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use contents::Contents;
+use contents::{Contents, Owner, OwnerKind};
 use external::Namespaces;
-use kinds::{PROVIDER, WorkspaceNamespace};
+use kinds::{NetworkContents, PROVIDER, WorkspaceNamespace};
+use networks::Networks;
 
 /// How the provider runs.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +37,10 @@ pub struct Options {
 
 /// The CRDs of the provider.
 pub fn crds() -> Vec<Value> {
-    vec![managed_crd::<WorkspaceNamespace>()]
+    vec![
+        managed_crd::<WorkspaceNamespace>(),
+        managed_crd::<NetworkContents>(),
+    ]
 }
 
 /// Runs the provider until `shutdown`.
@@ -46,7 +53,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let contents = Contents::default();
-    let waker = Waker::default();
+    let (workspaces, networks) = (Waker::default(), Waker::default());
     let intervals = ecp_provider::Options {
         settle_max: limits::TEARDOWN_LOOK_MAX,
         ..options.runtime
@@ -54,8 +61,14 @@ pub async fn run(
     let runtime = Runtime::new(client.clone(), PROVIDER, intervals)
         .metrics(options.metrics)
         .with(Namespaces::new(client.clone(), contents.clone()))
-        .waker::<WorkspaceNamespace>(waker.clone());
-    let counting = contents.run(client, move |key| waker.wake(key), shutdown.clone());
+        .with(Networks::new(client.clone(), contents.clone()))
+        .waker::<WorkspaceNamespace>(workspaces.clone())
+        .waker::<NetworkContents>(networks.clone());
+    let wake = move |owner: Owner| match owner.kind {
+        OwnerKind::Workspace => workspaces.wake(owner.key),
+        OwnerKind::Network => networks.wake(owner.key),
+    };
+    let counting = contents.run(client, wake, shutdown.clone());
     tokio::join!(runtime.run(shutdown), counting);
     Ok(())
 }

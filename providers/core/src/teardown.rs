@@ -2,26 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use ecp_xrds::Scope;
+
 use crate::contents::Item;
 use crate::limits::REMAINING_SHOWN_MAX;
 
 /// Ranks of kinds: those of a lower rank are gone before the next rank is touched. What holds on
-/// to something else comes first (DESIGN D8). A kind that is not listed is in the middle.
+/// to something else comes first (DESIGN D8).
 const RANKS: [(&str, u8); 12] = [
     ("Instance", 0),
     ("KubernetesCluster", 0),
-    ("Nic", 1),
-    ("PublicIp", 2),
-    ("Image", 2),
-    ("BlockStorage", 3),
-    ("SecurityGroup", 3),
-    ("SecurityGroupRule", 2),
+    ("NIC", 1),
+    ("Image", 1),
+    ("PublicIP", 2),
+    ("BlockStorage", 2),
+    ("SecurityGroup", 2),
+    ("SecurityGroupRule", 3),
     ("Subnet", 3),
     ("RouteTable", 4),
     ("InternetGateway", 5),
     ("Network", 6),
 ];
-const RANK_DEFAULT: u8 = 2;
+/// Rank of a kind that is not listed: after what can run on it, before what it can be built on.
+const RANK_DEFAULT: u8 = 1;
+/// Whether objects of a kind are below a network and go with it.
+pub(crate) fn is_below_network(kind: &str) -> bool {
+    ecp_xrds::by_kind(kind).is_some_and(|known| known.scope == Scope::Network)
+}
 
 fn rank(kind: &str) -> u8 {
     RANKS
@@ -80,21 +87,52 @@ mod tests {
     use crate::contents::tests::item;
 
     #[test]
-    fn instances_go_first_then_images_then_disks_then_networks() {
-        let mut items = vec![
-            item("Network", "n"),
-            item("BlockStorage", "d"),
-            item("Instance", "i"),
-            item("Image", "m"),
+    fn what_holds_on_to_something_goes_before_it() {
+        let kinds = [
+            "Network",
+            "InternetGateway",
+            "RouteTable",
+            "Subnet",
+            "SecurityGroupRule",
+            "SecurityGroup",
+            "BlockStorage",
+            "PublicIP",
+            "NIC",
+            "Instance",
         ];
+        let mut items: Vec<Item> = kinds.iter().map(|kind| item(kind, "x")).collect();
         let mut order = Vec::new();
         while !items.is_empty() {
             let gone: Vec<Item> = next(&items).into_iter().cloned().collect();
-            order.extend(gone.iter().map(|i| i.kind.kind.clone()));
+            let mut together: Vec<&str> = gone.iter().map(|i| i.kind.kind.as_str()).collect();
+            together.sort_unstable();
+            order.push(together.join(" "));
             items.retain(|i| !gone.contains(i));
         }
-        assert_eq!(order, ["Instance", "Image", "BlockStorage", "Network"]);
+        assert_eq!(
+            order,
+            [
+                "Instance",
+                "NIC",
+                "BlockStorage PublicIP SecurityGroup",
+                "SecurityGroupRule Subnet",
+                "RouteTable",
+                "InternetGateway",
+                "Network",
+            ]
+        );
         assert!(next(&items).is_empty());
+    }
+
+    #[test]
+    fn every_kind_of_a_workspace_has_a_rank() {
+        for info in ecp_xrds::kinds() {
+            let in_workspace = matches!(info.scope, Scope::Workspace | Scope::Network);
+            let listed = RANKS.iter().any(|(kind, _)| *kind == info.kind);
+            assert!(listed || !in_workspace, "{}", info.kind);
+        }
+        assert!(is_below_network("Subnet") && is_below_network("RouteTable"));
+        assert!(!is_below_network("Network") && !is_below_network("Thing"));
     }
 
     #[test]

@@ -296,13 +296,19 @@ impl Run<'_> {
 
     pub(super) async fn delete(&mut self) -> Result<(), Failure> {
         let session = self.session()?;
-        external(
+        let waiting = self.waiting();
+        self.on.blocked.add(&self.object, waiting.clone());
+        let deleted = external(
             session.delete(&self.object),
             "delete",
             "CannotDeleteExternalResource",
         )
         .await
-        .map_err(|f| f.with_ready(Readiness::Deleting(String::new())))?;
+        .map_err(|f| f.with_ready(Readiness::Deleting(String::new())));
+        if !deleted.as_ref().is_err_and(Failure::is_conflict_in_cloud) {
+            self.on.blocked.remove(&self.object, &waiting);
+        }
+        deleted?;
         if ready_reason(&self.object) != Some("Deleting") {
             self.event(Event::normal(
                 "DeletedExternalResource",
@@ -325,7 +331,13 @@ impl Run<'_> {
             finalizers.retain(|f| f != keys::MANAGED_FINALIZER);
         }
         match self.replace(object, "CannotUpdateManagedResource").await {
-            Ok(()) | Err(Failure::Gone) => Ok(()),
+            Ok(()) | Err(Failure::Gone) => {
+                self.on.blocked.remove(&self.object, &self.waiting());
+                for freed in self.on.blocked.released(&self.object) {
+                    self.on.wakers.wake_soon(&freed);
+                }
+                Ok(())
+            }
             Err(failure) => Err(failure),
         }
     }

@@ -67,6 +67,8 @@ pub(crate) struct State {
     pub(crate) on_observe: Option<Hook>,
     /// Name of an object whose observation panics.
     pub(crate) cursed: Option<String>,
+    /// Ids of what cannot be deleted, and how often that was tried.
+    pub(crate) in_use: BTreeMap<String, usize>,
 }
 
 /// The cloud.
@@ -123,7 +125,15 @@ impl External for Fake {
 
     async fn delete(&self, (): &(), resource: &Resource<Thing>) -> Result<(), ExternalError> {
         let id = resource.external_name.clone().unwrap_or_default();
-        self.0.lock().things.remove(&id);
+        let mut state = self.0.lock();
+        if let Some(tries) = state.in_use.get_mut(&id) {
+            *tries += 1;
+            return Err(ExternalError::conflict("in use"));
+        }
+        state.things.remove(&id);
+        // What it used is free.
+        let used = resource.for_provider.color.as_deref().unwrap_or_default();
+        state.in_use.remove(used);
         Ok(())
     }
 }

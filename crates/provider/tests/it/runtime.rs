@@ -190,3 +190,32 @@ async fn odd_objects_are_refused_with_words_and_do_not_stop_anything() {
     cluster.thing("seldom", never, json!({})).await;
     cluster.reason("seldom", "Ready", "Available").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_waits_for_others_goes_on_when_they_are_gone() {
+    let cluster = Cluster::new(hourly()).await;
+    let things = cluster.things();
+    cluster.thing("used", json!({}), json!({})).await;
+    cluster.reason("used", "Ready", "Available").await;
+    let uses = json!({"forProvider": {"color": "thing-1"}});
+    cluster.thing("user", json!({}), uses).await;
+    cluster.reason("user", "Ready", "Available").await;
+    cluster.fake.0.lock().in_use.insert("thing-1".into(), 0);
+    let params = kube::api::DeleteParams::default();
+    things.delete("used", &params).await.expect("deleted");
+    until(
+        "it has been refused so often that it waits long",
+        async || (cluster.fake.0.lock().in_use["thing-1"] >= 6).then_some(()),
+    )
+    .await;
+    let start = std::time::Instant::now();
+    things.delete("user", &params).await.expect("deleted");
+    until("both are gone", async || {
+        let left = things.list(&Default::default()).await.ok()?;
+        left.items.is_empty().then_some(())
+    })
+    .await;
+    // The next try was due after 0.8 seconds at least.
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(700), "{took:?}");
+}

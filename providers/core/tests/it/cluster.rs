@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const ECP: &str = "ecp.m.secapi.cloud/v1alpha1";
 pub(crate) const STORAGE: &str = "storage.v1.secapi.cloud/v1";
+pub(crate) const NETWORK: &str = "network.v1.secapi.cloud/v1";
 pub(crate) const COMPUTE: &str = "compute.v1.secapi.cloud/v1";
 const CRDS: &str = "apiextensions.k8s.io/v1";
 
@@ -176,6 +177,9 @@ fn kind_of(plural: &str) -> &str {
         "workspacenamespaces" => "WorkspaceNamespace",
         "block-storages" => "BlockStorage",
         "instances" => "Instance",
+        "networkcontents" => "NetworkContents",
+        "subnets" => "Subnet",
+        "route-tables" => "RouteTable",
         other => other,
     }
 }
