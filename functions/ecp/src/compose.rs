@@ -50,7 +50,7 @@ pub fn compose(request: Request, now: Timestamp) -> Response {
     if xr.is_deleting() {
         keep(&mut response, &xr, &observed);
         let next = status::advance(&previous, &digest, &Phase::Deleting, now);
-        let facts = kinds::facts(&xr, &Plan::default(), &observed);
+        let facts = kinds::facts(&xr, None, &Plan::default(), &observed, now);
         write_status(&mut response, &xr, &next, facts);
         return response;
     }
@@ -63,7 +63,7 @@ pub fn compose(request: Request, now: Timestamp) -> Response {
     let phase = want(&mut response, &xr, owner.as_ref().ok(), &plan, &observed);
     let next = status::advance(&previous, &digest, &phase, now);
     tell(&mut response, &previous, &next, &phase);
-    let facts = kinds::facts(&xr, &plan, &observed);
+    let facts = kinds::facts(&xr, owner.as_ref().ok(), &plan, &observed, now);
     write_status(&mut response, &xr, &next, facts);
     if phase != Phase::Settled {
         response.ttl = Some(TTL_WAITING);

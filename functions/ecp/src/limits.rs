@@ -11,3 +11,8 @@ pub const TTL_SETTLED: Duration = Duration::from_secs(60);
 pub const MESSAGE_LEN_MAX: usize = 1024;
 /// Most names listed in a message.
 pub const NAMES_LISTED_MAX: usize = 8;
+/// Most resources of one kind that are asked for one by one; of more, all there are in the namespace
+/// are asked for at once.
+pub const LOOKUPS_MAX: usize = 16;
+/// Most states kept of one part of a resource, such as a route, of which there can be many.
+pub const PART_HISTORY_LEN_MAX: usize = 4;

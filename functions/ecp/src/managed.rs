@@ -27,7 +27,7 @@ pub struct Managed {
     pub key: String,
     /// Its kind.
     pub kind: &'static ManagedKind,
-    /// `spec.forProvider`; members that are null are left out.
+    /// `spec.forProvider`; members that are null are left out, at any depth.
     pub for_provider: Value,
     /// The region it is in; `None` for those that need no cloud.
     pub region: Option<Region>,
@@ -90,15 +90,7 @@ impl ManagedKind {
 impl Managed {
     /// The desired object: what the function owns of it and nothing else.
     pub(crate) fn object(&self, place: &Place<'_>) -> Value {
-        let for_provider: Map<String, Value> = self
-            .for_provider
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, v)| !v.is_null())
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        let spec = json!({"forProvider": for_provider});
+        let spec = json!({"forProvider": without_nulls(&self.for_provider)});
         let mut object = desired(self.kind, place, spec);
         if let Some(region) = &self.region {
             object["spec"]["providerConfigRef"] = json!(region.config);
@@ -206,6 +198,18 @@ fn desired(kind: &ManagedKind, place: &Place<'_>, spec: Value) -> Value {
         "metadata": metadata,
         "spec": spec,
     })
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(_, v)| !v.is_null())
+            .map(|(k, v)| (k.clone(), without_nulls(v)))
+            .collect(),
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Whether the conditions speak of the generation the object has.

@@ -135,7 +135,7 @@ fn next_intent(previous: Option<&Intent>, digest: &str, now: Timestamp) -> Inten
 }
 
 /// RFC 3339 with milliseconds.
-fn text(time: Timestamp) -> String {
+pub(crate) fn text(time: Timestamp) -> String {
     format!("{time:.3}")
 }
 

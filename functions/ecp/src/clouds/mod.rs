@@ -4,14 +4,21 @@
 //! plain values, into managed resources, and reads facts back from what was observed of them.
 
 mod dummy;
+mod plain;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ecp_xrds::{Boot, ConfigRef, CpuArchitecture, Initializer, KindInfo, VolumeType};
+use ecp_xrds::KindInfo;
 use serde_json::{Map, Value};
 
 use crate::managed::{Managed, ManagedKind};
+
+pub use plain::{
+    BlockStorage, Disk, Image, Instance, InstanceSku, InternetGateway, Network, NetworkSku, Nic,
+    PublicIp, Region, Route, RouteTable, RouteTarget, Rule, SecurityGroup, SecurityGroupRule,
+    StorageSku, Subnet, Workspace,
+};
 
 /// Every cloud.
 static CLOUDS: [&dyn Cloud; 1] = [&dummy::Dummy];
@@ -64,83 +71,67 @@ pub trait Cloud: fmt::Debug + Sync {
     /// What a storage SKU needs in one of the regions it is offered in.
     fn storage_sku(&self, sku: &StorageSku<'_>) -> Vec<Managed>;
 
+    /// What an instance SKU needs in one of the regions it is offered in.
+    fn instance_sku(&self, sku: &InstanceSku<'_>) -> Vec<Managed>;
+
+    /// What a network SKU needs in one of the regions it is offered in.
+    fn network_sku(&self, sku: &NetworkSku<'_>) -> Vec<Managed>;
+
     /// What a block storage needs.
     fn block_storage(&self, storage: &BlockStorage<'_>) -> Vec<Managed>;
 
     /// What an image needs.
     fn image(&self, image: &Image<'_>) -> Vec<Managed>;
 
-    /// The status fields of a kind that the observed resources give.
-    fn facts(&self, kind: &KindInfo, observed: &Observed<'_>) -> Map<String, Value>;
+    /// What a network needs. What is in it is not the cloud's to delete.
+    fn network(&self, network: &Network<'_>) -> Vec<Managed>;
+
+    /// What a subnet needs.
+    fn subnet(&self, subnet: &Subnet<'_>) -> Vec<Managed>;
+
+    /// What a route table needs.
+    fn route_table(&self, table: &RouteTable<'_>) -> Vec<Managed>;
+
+    /// What an internet gateway needs.
+    fn internet_gateway(&self, gateway: &InternetGateway<'_>) -> Vec<Managed>;
+
+    /// What a NIC needs.
+    fn nic(&self, nic: &Nic<'_>) -> Vec<Managed>;
+
+    /// What a public IP needs.
+    fn public_ip(&self, ip: &PublicIp<'_>) -> Vec<Managed>;
+
+    /// What a security group needs.
+    fn security_group(&self, group: &SecurityGroup<'_>) -> Vec<Managed>;
+
+    /// What a security group rule needs.
+    fn security_group_rule(&self, rule: &SecurityGroupRule<'_>) -> Vec<Managed>;
+
+    /// What an instance needs.
+    fn instance(&self, instance: &Instance<'_>) -> Vec<Managed>;
+
+    /// What the observed resources of a kind say.
+    fn facts(&self, kind: &KindInfo, observed: &Observed<'_>) -> Facts;
 }
 
-/// A region as a cloud sees it.
+/// What observed managed resources say of a SECA resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Status fields, as they are.
+    pub fields: Map<String, Value>,
+    /// SECA name of what it is attached to.
+    pub attached_to: Option<String>,
+    /// Ids in the cloud of what it really uses.
+    pub uses: Vec<String>,
+    /// Its parts, in the order in which they were wanted.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a resource in the cloud, such as a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// SECA name.
-    pub name: String,
-    /// The cloud's own name of the region.
-    pub location: String,
-    /// How managed resources reach the cloud.
-    pub config: ConfigRef,
-    /// Zones that resources can be put into.
-    pub zones: Vec<String>,
-}
-
-/// A workspace, resolved.
-#[derive(Clone, Debug)]
-pub struct Workspace<'a> {
-    /// Region it is in.
-    pub region: &'a Region,
-    /// SECA name.
-    pub name: &'a str,
-}
-
-/// A storage SKU, resolved.
-#[derive(Clone, Debug)]
-pub struct StorageSku<'a> {
-    /// Region it is offered in.
-    pub region: &'a Region,
-    /// SECA name.
-    pub name: &'a str,
-    /// Where the data is.
-    pub kind: VolumeType,
-    /// Operations a second.
-    pub iops: i64,
-    /// Smallest sensible volume.
-    pub min_volume_size_gb: i64,
-}
-
-/// A block storage, resolved.
-#[derive(Clone, Debug)]
-pub struct BlockStorage<'a> {
-    /// Region it is in.
-    pub region: &'a Region,
-    /// SECA name.
-    pub name: &'a str,
-    /// The cloud's id of the workspace.
-    pub workspace: String,
-    /// Size.
-    pub size_gb: i64,
-    /// SKU.
-    pub sku: StorageSku<'a>,
-    /// The cloud's id of the image it is filled from.
-    pub source_image: Option<String>,
-}
-
-/// An image, resolved.
-#[derive(Clone, Debug)]
-pub struct Image<'a> {
-    /// Region it is in.
-    pub region: &'a Region,
-    /// SECA name.
-    pub name: &'a str,
-    /// The cloud's id of the block storage it is taken of.
-    pub source_volume: String,
-    /// CPU architecture.
-    pub cpu_architecture: CpuArchitecture,
-    /// How a machine starts from it.
-    pub boot: Boot,
-    /// What sets a machine up.
-    pub initializer: Initializer,
+pub struct Part {
+    /// Whether it has an effect.
+    pub active: bool,
+    /// Why it has none, in the cloud's words.
+    pub reason: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! Regions and SKUs.
 
-use ecp_xrds::StorageSkuSpec;
+use ecp_xrds::{InstanceSkuSpec, NetworkSkuSpec, StorageSkuSpec};
 
 use super::{Draft, Obstacle, place};
-use crate::clouds::{Cloud, Region, StorageSku};
+use crate::clouds::{Cloud, InstanceSku, NetworkSku, Region, StorageSku};
 use crate::managed::Managed;
 
 pub(super) fn region(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
@@ -23,6 +23,32 @@ pub(super) fn storage_sku(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
             kind: spec.kind,
             iops: spec.iops,
             min_volume_size_gb: spec.min_volume_size,
+        })
+    })
+}
+
+pub(super) fn instance_sku(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
+    let spec: InstanceSkuSpec = draft.spec()?;
+    let name = draft.xr.name;
+    offer(draft, |cloud, region| {
+        cloud.instance_sku(&InstanceSku {
+            region,
+            name,
+            vcpu: spec.vcpu,
+            ram_gb: spec.ram,
+        })
+    })
+}
+
+pub(super) fn network_sku(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
+    let spec: NetworkSkuSpec = draft.spec()?;
+    let name = draft.xr.name;
+    offer(draft, |cloud, region| {
+        cloud.network_sku(&NetworkSku {
+            region,
+            name,
+            bandwidth_mbps: spec.bandwidth,
+            packets_per_second: spec.packets,
         })
     })
 }

@@ -1,15 +1,19 @@
 //! Each SECA kind: what it depends on, and the plan for its cloud.
 
+mod authorization;
 mod catalogue;
+mod compute;
 mod facts;
+mod network;
 mod place;
 mod refer;
+mod security;
 mod storage;
 mod workspace;
 
 use std::collections::BTreeMap;
 
-use ecp_xrds::KindInfo;
+use ecp_xrds::{KindInfo, Reference};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -47,6 +51,10 @@ pub(crate) struct Plan {
     pub(crate) obstacle: Option<Obstacle>,
     /// What has no effect yet, though nothing waits for it.
     pub(crate) lacking: Vec<String>,
+    /// Of each part, such as a route, why it has no effect yet; `None` if there is no plan.
+    pub(crate) parts: Option<Vec<Option<String>>>,
+    /// References that the status tells of, by the cloud's id; `None` if there is no plan.
+    pub(crate) linked: Option<Vec<(String, Reference)>>,
     /// Cloud of the region.
     pub(crate) cloud: Option<&'static dyn Cloud>,
 }
@@ -92,9 +100,22 @@ impl Draft<'_, '_> {
         match self.xr.info.kind {
             "Region" => catalogue::region(self),
             "StorageSKU" => catalogue::storage_sku(self),
+            "InstanceSKU" => catalogue::instance_sku(self),
+            "NetworkSKU" => catalogue::network_sku(self),
+            "Role" => authorization::role(self),
+            "RoleAssignment" => authorization::role_assignment(self),
             "Workspace" => workspace::workspace(self),
             "BlockStorage" => storage::block_storage(self),
             "Image" => storage::image(self),
+            "Network" => network::network(self),
+            "Subnet" => network::subnet(self),
+            "RouteTable" => network::route_table(self),
+            "InternetGateway" => network::internet_gateway(self),
+            "NIC" => network::nic(self),
+            "PublicIP" => network::public_ip(self),
+            "SecurityGroup" => security::security_group(self),
+            "SecurityGroupRule" => security::security_group_rule(self),
+            "Instance" => compute::instance(self),
             other => Err(Obstacle::Missing(format!("{other} is not supported yet"))),
         }
     }
@@ -119,5 +140,5 @@ fn kind(kind: &str) -> Result<&'static KindInfo, Obstacle> {
 
 /// Every kind of managed resource the function makes.
 pub(crate) fn managed_kinds() -> impl Iterator<Item = &'static ManagedKind> {
-    clouds::managed_kinds().chain([&workspace::NAMESPACE])
+    clouds::managed_kinds().chain([&workspace::NAMESPACE, &network::CONTENTS])
 }

@@ -234,6 +234,16 @@ impl<'a> Draft<'a, '_> {
         })
     }
 
+    /// The cloud's id of the workspace that the resource is in. The outer error is that it is in
+    /// none.
+    pub(super) fn workspace_id(
+        &mut self,
+        site: &Site,
+    ) -> Result<Result<String, Obstacle>, Obstacle> {
+        let workspace = self.workspace()?;
+        Ok(self.id(&workspace, site))
+    }
+
     /// The regions that a catalogue entry is offered in: that of `spec.region`, else all of them.
     pub(super) fn regions(&mut self) -> Result<Vec<Result<Placed, Obstacle>>, Obstacle> {
         if let Some(name) = self.xr.spec_str("region") {

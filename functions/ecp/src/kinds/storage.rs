@@ -3,22 +3,18 @@
 use ecp_xrds::{BlockStorageSpec, ImageSpec, StorageSkuSpec};
 
 use super::refer::Sku;
-use super::{Draft, Obstacle, kind};
+use super::{Draft, Obstacle};
 use crate::clouds;
 
 pub(super) fn block_storage(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
     let spec: BlockStorageSpec = draft.spec()?;
     let site = draft.site();
-    let sku = draft.sku(&spec.sku_ref, kind("StorageSKU")?, &site);
-    let workspace = draft.workspace()?;
-    let workspace = draft.id(&workspace, &site);
-    let source_image = spec
-        .source_image_ref
-        .as_ref()
-        .map(|image| draft.id_of(image, "Image", "sourceImageRef", &site));
+    let sku = draft.sku(&spec.sku_ref, "StorageSKU", &site);
+    let workspace = draft.workspace_id(&site)?;
+    let source_image = draft.maybe_link("sourceImageRef", spec.source_image_ref.as_ref(), &site);
     let (region, cloud) = site.placed()?;
     draft.plan.cloud = Some(cloud);
-    let (workspace, source_image) = (workspace?, source_image.transpose()?);
+    let (workspace, source_image) = (workspace?, source_image?);
     let sku: Sku<StorageSkuSpec> = sku?;
     draft.plan.managed = cloud.block_storage(&clouds::BlockStorage {
         region: &region,
@@ -40,12 +36,7 @@ pub(super) fn block_storage(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
 pub(super) fn image(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
     let spec: ImageSpec = draft.spec()?;
     let site = draft.site();
-    let source_volume = draft.id_of(
-        &spec.block_storage_ref,
-        "BlockStorage",
-        "blockStorageRef",
-        &site,
-    );
+    let source_volume = draft.link("blockStorageRef", &spec.block_storage_ref, &site);
     draft.owner.as_ref().map_err(Clone::clone)?;
     let (region, cloud) = site.placed()?;
     draft.plan.cloud = Some(cloud);

@@ -68,8 +68,21 @@ fn any_xr() -> impl Strategy<Value = Value> {
         .iter()
         .flat_map(|k| ecp_xrds::Flavour::ALL.map(|f| (k.api_version(), k.xr_kind(f))))
         .collect();
-    let good = json!({"sizeGB": 1, "skuRef": {"resource": "RD500"}, "claimRef": {"namespace": "n", "name": "x"},
-        "blockStorageRef": {"resource": "workspaces/w/block-storages/d"}, "cpuArchitecture": "amd64"});
+    let to = |text: &str| json!({"resource": text});
+    let rule = json!({"direction": "ingress", "sourceRef": [to("security-groups/g"), to("10.0.0.0/8"), to("?")]});
+    let good = json!({
+        "sizeGB": 1, "skuRef": to("RD500"), "claimRef": {"namespace": "n", "name": "x"},
+        "blockStorageRef": to("workspaces/w/block-storages/d"), "cpuArchitecture": "amd64",
+        "iops": 1, "minVolumeSize": 1, "type": "remote-durable", "vCPU": 1, "ram": 1,
+        "bandwidth": 1, "packets": 1, "subs": ["*"], "scopes": [{}], "roles": ["r", "?"],
+        "permissions": [], "network": "n", "cidr": {"ipv4": "10.0.0.0/8"},
+        "routeTableRef": to("r"), "zone": "", "subnetRef": to("networks/n/subnets/s"),
+        "routes": [{"destinationCidrBlock": "0.0.0.0/0", "targetRef": to("instances/i")}],
+        "publicIpRefs": [to("p")], "securityGroupRefs": [to("g")], "version": "IPv4",
+        "direction": "ingress", "sourceRef": rule["sourceRef"], "rules": [rule], "ruleRefs": [to("r")],
+        "bootVolume": {"deviceRef": to("d")}, "dataVolumes": [{"deviceRef": to("d")}],
+        "primaryNicRef": to("n"), "securityGroupRef": to("g"),
+    });
     (
         proptest::sample::select(kinds),
         prop_oneof![Just(good), any_json()],
@@ -89,7 +102,17 @@ fn any_xr() -> impl Strategy<Value = Value> {
         })
 }
 
-const KEYS: [&str; 3] = ["volume", "project", "namespace"];
+const KEYS: [&str; 9] = [
+    "volume",
+    "project",
+    "namespace",
+    "subnet",
+    "route-table",
+    "interface",
+    "address",
+    "group",
+    "machine",
+];
 
 fn resources() -> impl Strategy<Value = BTreeMap<String, Value>> {
     proptest::collection::btree_map(
