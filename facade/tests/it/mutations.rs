@@ -7,10 +7,13 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::world::{DISKS, IMAGES, WORKSPACE, World, disk};
+use crate::world::{
+    ASSIGNMENTS, DISKS, GATEWAYS, IMAGES, INSTANCES, NETWORKS, NICS, ROLES, WORKSPACE, World, disk,
+    instance, network, route, subnet,
+};
 
 /// Damaged requests per run.
-const CASES: u32 = 400;
+const CASES: u32 = 800;
 
 /// Any JSON, a few levels deep.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -55,6 +58,22 @@ fn any_key() -> impl Strategy<Value = String> {
         "boot",
         "blockStorageRef",
         "sourceImageRef",
+        "network",
+        "power",
+        "state",
+        "cidr",
+        "ipv4",
+        "ipv6",
+        "zone",
+        "routes",
+        "targetRef",
+        "deviceRef",
+        "addresses",
+        "publicIpRefs",
+        "ports",
+        "scopes",
+        "tenants",
+        "verb",
         "managedFields",
         "finalizers",
         "__proto__",
@@ -148,11 +167,90 @@ fn valid(which: usize) -> (String, &'static str, Value) {
             });
             (format!("{IMAGES}/m"), "Image", json!({"spec": spec}))
         }
-        _ => (
+        2 => (
             format!("{WORKSPACE}-m"),
             "Workspace",
             json!({"labels": {"a": "b"}, "spec": {"free": {"x": [1]}}}),
         ),
+        3 => {
+            let mut body = instance();
+            let volume = json!({"deviceRef": {"resource": "block-storages/base"}});
+            body["spec"]["bootVolume"] = volume.clone();
+            body["spec"]["dataVolumes"] = json!([volume, volume]);
+            body["spec"]["sshKeys"] = json!(["ssh-ed25519 AAAA"]);
+            (format!("{INSTANCES}/m"), "Instance", body)
+        }
+        4 => {
+            let mut body = network("10.2.0.0/16");
+            body["spec"]["additionalCidrs"] = json!([{"ipv4": "10.3.0.0/16", "ipv6": "fd00::/56"}]);
+            (format!("{NETWORKS}/m"), "Network", body)
+        }
+        5 => (
+            format!("{NETWORKS}/n/subnets/m"),
+            "Subnet",
+            subnet("10.1.1.0/24"),
+        ),
+        6 => (
+            format!("{NETWORKS}/n/route-tables/m"),
+            "RouteTable",
+            route("internet-gateways/gw"),
+        ),
+        7 => {
+            let spec = json!({
+                "subnetRef": {"resource": "networks/n/subnets/base"},
+                "addresses": ["10.1.9.4", "::"], "securityGroupRefs": [], "publicIpRefs": [],
+            });
+            (format!("{NICS}/m"), "NIC", json!({"spec": spec}))
+        }
+        8 => {
+            let rule = json!({
+                "direction": "ingress", "protocol": "tcp", "version": "IPv4",
+                "ports": {"from": 22, "to": 80, "list": [443]},
+                "sourceRef": [{"resource": "10.0.0.0/8"}],
+            });
+            let path = GATEWAYS.replace("internet-gateways", "security-groups");
+            (
+                format!("{path}/m"),
+                "SecurityGroup",
+                json!({"spec": {"rules": [rule]}}),
+            )
+        }
+        9 => {
+            let permission = json!({
+                "provider": "seca.storage/v1", "resources": ["images/*"], "verb": ["get", "PUT"],
+            });
+            (
+                format!("{ROLES}/m"),
+                "Role",
+                json!({"spec": {"permissions": [permission]}}),
+            )
+        }
+        _ => {
+            let scope = json!({
+                "tenants": ["acme"], "regions": ["region-1"], "workspaces": ["prod"],
+            });
+            let spec = json!({"subs": ["*"], "roles": ["base"], "scopes": [scope, {}]});
+            (
+                format!("{ASSIGNMENTS}/m"),
+                "RoleAssignment",
+                json!({"spec": spec}),
+            )
+        }
+    }
+}
+
+/// How many kinds of request [`valid`] has.
+const VALID: usize = 11;
+
+/// What the valid requests refer to.
+async fn add_bases(world: &World) {
+    let role = valid(9).2;
+    for (path, body) in [
+        (format!("{DISKS}/base"), disk(1)),
+        (format!("{NETWORKS}/n/subnets/base"), subnet("10.1.9.0/24")),
+        (format!("{ROLES}/base"), role),
+    ] {
+        world.put(&path, body).await.ok(201);
     }
 }
 
@@ -168,7 +266,9 @@ async fn check_stored(world: &World, kind: &str) {
         let errors = ecp_xrds::validate(info, &object["spec"]);
         assert!(errors.is_empty(), "{kind} stored with {errors:?}: {object}");
         assert!(object["spec"].get("crossplane").is_none(), "{object}");
-        assert_eq!(object["spec"]["region"], "region-1", "{object}");
+        let region = info.regional().then_some("region-1");
+        assert_eq!(object["spec"]["region"].as_str(), region, "{object}");
+        assert!(object["spec"].get("power").is_none(), "{object}");
         assert!(object["metadata"].get("finalizers").is_none(), "{object}");
     }
 }
@@ -176,17 +276,20 @@ async fn check_stored(world: &World, kind: &str) {
 #[test]
 fn damaged_requests_are_accepted_or_refused_and_never_break_anything() {
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
-    let world = runtime.block_on(World::with_workspace());
-    runtime
-        .block_on(world.put(&format!("{DISKS}/base"), disk(1)))
-        .ok(201);
+    let world = runtime.block_on(World::with_network());
+    runtime.block_on(add_bases(&world));
+    for which in 0..VALID {
+        let (path, _, body) = valid(which);
+        runtime.block_on(world.put(&path, body)).ok(201);
+        runtime.block_on(world.delete(&path)).ok(202);
+    }
     let mut runner = TestRunner::new(Config {
         cases: CASES,
         failure_persistence: None,
         ..Config::default()
     });
     let accepted = std::cell::Cell::new(0_u32);
-    let case = (0_usize..3, proptest::collection::vec(damage(), 1..4));
+    let case = (0..VALID, proptest::collection::vec(damage(), 1..4));
     let outcome = runner.run(&case, |(which, all)| {
         let (path, kind, body) = valid(which);
         let bytes = damaged(body, &all);
