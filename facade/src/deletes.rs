@@ -149,14 +149,11 @@ impl Facade {
                 name: None,
                 ..target.clone()
             };
-            let Some(namespace) = self.namespace_of(&within).await? else {
-                continue;
-            };
             let found = match need {
-                Need::Within => self.live_within(users, &within, &namespace).await?,
+                Need::Within => self.live_within(users, &within).await?,
                 Need::Reference => {
-                    let used = Resolved::from(target);
-                    self.live_user(users, &within, &namespace, &used).await?
+                    self.live_user(users, within, &Resolved::from(target))
+                        .await?
                 }
             };
             if let Some(found) = found {
@@ -182,8 +179,10 @@ impl Facade {
         &self,
         kind: &KindCache,
         within: &Target,
-        namespace: &str,
     ) -> Result<Option<String>, ApiError> {
+        let Some(namespace) = self.namespace_of(within).await? else {
+            return Ok(None);
+        };
         let prefix = match within.network.as_str() {
             "" => String::new(),
             network => item_key(network, ""),
@@ -192,7 +191,7 @@ impl Facade {
         loop {
             let page = self
                 .control()
-                .list(kind.collection(), Some(namespace), token.as_deref())
+                .list(kind.collection(), Some(&namespace), token.as_deref())
                 .await
                 .map_err(|e| self.failed(e))?;
             let entries = page.items.into_iter().map(|o| Entry::new(kind.info(), o));
@@ -207,21 +206,23 @@ impl Facade {
         }
     }
 
-    /// The name of a live resource that refers to another one. One that the cache believes in is
-    /// looked at again: it may be on its way out.
+    /// The name of a live resource that refers to another one of its tenant. One that the cache
+    /// believes in is looked at again: it may be on its way out.
     async fn live_user(
         &self,
         kind: &KindCache,
-        within: &Target,
-        namespace: &str,
+        mut within: Target,
         used: &Resolved,
     ) -> Result<Option<String>, ApiError> {
-        let is_user = |e: &Entry| !e.deleting() && uses(within, e, used);
-        let (users, _) = kind.page(namespace, "", None, usize::MAX, is_user);
-        for user in users {
-            let now = self.read_through(within, namespace, user.name()).await?;
-            if now.is_some_and(|entry| is_user(&entry)) {
-                return Ok(Some(user.name().to_owned()));
+        for (workspace, namespace) in self.cache().namespaces().workspaces(&used.tenant) {
+            within.workspace = workspace;
+            let is_user = |e: &Entry| !e.deleting() && uses(&within, e, used);
+            let (users, _) = kind.page(&namespace, "", None, usize::MAX, is_user);
+            for user in users {
+                let now = self.read_through(&within, &namespace, user.name()).await?;
+                if now.is_some_and(|entry| is_user(&entry)) {
+                    return Ok(Some(user.name().to_owned()));
+                }
             }
         }
         Ok(None)

@@ -21,6 +21,8 @@ type Shelf = BTreeMap<String, Arc<Entry>>;
 #[derive(Default)]
 struct State {
     shelves: BTreeMap<String, Shelf>,
+    /// Objects whose key an older one has, by namespace and key.
+    hidden: HashMap<(String, String), Vec<Arc<Entry>>>,
     /// Where each object is, so that a renamed one is found.
     place_of: HashMap<String, (String, String)>,
     /// How far the watch has come.
@@ -175,9 +177,7 @@ impl Subscription {
     /// The object as it is, if it still is there.
     pub(crate) fn current(&mut self) -> Option<Arc<Entry>> {
         self.changes.borrow_and_update();
-        let state = self.cache.state.read();
-        let (namespace, key) = state.place_of.get(&self.uid)?;
-        state.shelves.get(namespace)?.get(key).cloned()
+        self.cache.state.read().entry(&self.uid).cloned()
     }
 
     /// Waits for the next change after the last [`Self::current`].
@@ -203,38 +203,89 @@ impl Drop for Subscription {
 }
 
 impl State {
+    /// Takes an entry in. Of two objects that are one SECA resource the older one is it, unless
+    /// they have one name: then the other is gone.
     fn insert(&mut self, entry: Arc<Entry>) {
         self.remove(entry.uid());
         let place = (entry.namespace().to_owned(), entry.key().to_owned());
-        self.place_of.insert(entry.uid().to_owned(), place);
-        self.shelves
-            .entry(entry.namespace().to_owned())
-            .or_default()
-            .insert(entry.key().to_owned(), entry);
+        if let Some(holder) = self.holder(&place)
+            && holder.object_name() == entry.object_name()
+        {
+            let uid = holder.uid().to_owned();
+            self.remove(&uid);
+        }
+        self.place_of.insert(entry.uid().to_owned(), place.clone());
+        let shelf = self.shelves.entry(place.0.clone()).or_default();
+        let shown = match shelf.remove(&place.1) {
+            Some(holder) => {
+                let (shown, hidden) = in_order(holder, entry);
+                self.hidden.entry(place.clone()).or_default().push(hidden);
+                shown
+            }
+            None => entry,
+        };
+        shelf.insert(place.1, shown);
     }
 
     fn remove(&mut self, uid: &str) -> bool {
-        let Some((namespace, key)) = self.place_of.remove(uid) else {
+        let Some(place) = self.place_of.remove(uid) else {
             return false;
         };
-        if let Some(shelf) = self.shelves.get_mut(&namespace) {
-            // Another object may have taken the key since.
-            if shelf.get(&key).is_some_and(|e| e.uid() == uid) {
-                shelf.remove(&key);
+        let mut hidden = self.hidden.remove(&place).unwrap_or_default();
+        hidden.retain(|e| e.uid() != uid);
+        if let Some(shelf) = self.shelves.get_mut(&place.0) {
+            if shelf.get(&place.1).is_some_and(|e| e.uid() == uid) {
+                shelf.remove(&place.1);
+                if let Some(next) = take_oldest(&mut hidden) {
+                    shelf.insert(place.1.clone(), next);
+                }
             }
             if shelf.is_empty() {
-                self.shelves.remove(&namespace);
+                self.shelves.remove(&place.0);
             }
+        }
+        if !hidden.is_empty() {
+            self.hidden.insert(place, hidden);
         }
         true
     }
 
-    fn known_version(&self, uid: &str) -> u64 {
-        self.place_of
-            .get(uid)
-            .and_then(|(namespace, key)| self.shelves.get(namespace)?.get(key))
-            .map_or(0, |e| e.resource_version())
+    /// The entry that is shown at a place.
+    fn holder(&self, (namespace, key): &(String, String)) -> Option<&Arc<Entry>> {
+        self.shelves.get(namespace)?.get(key)
     }
+
+    fn entry(&self, uid: &str) -> Option<&Arc<Entry>> {
+        let place = self.place_of.get(uid)?;
+        let hidden = self.hidden.get(place).into_iter().flatten();
+        let mut all = self.holder(place).into_iter().chain(hidden);
+        all.find(|e| e.uid() == uid)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        let shown = self.shelves.values().flat_map(BTreeMap::values);
+        shown.chain(self.hidden.values().flatten())
+    }
+
+    fn known_version(&self, uid: &str) -> u64 {
+        self.entry(uid).map_or(0, |e| e.resource_version())
+    }
+}
+
+/// The age of an object, oldest first.
+fn age(entry: &Entry) -> (&str, &str) {
+    let created = object::meta_str(entry.object(), "creationTimestamp");
+    (created.unwrap_or_default(), entry.uid())
+}
+
+/// Two entries, the older one first.
+fn in_order(a: Arc<Entry>, b: Arc<Entry>) -> (Arc<Entry>, Arc<Entry>) {
+    if age(&a) <= age(&b) { (a, b) } else { (b, a) }
+}
+
+fn take_oldest(entries: &mut Vec<Arc<Entry>>) -> Option<Arc<Entry>> {
+    let oldest = (0..entries.len()).min_by(|a, b| age(&entries[*a]).cmp(&age(&entries[*b])))?;
+    Some(entries.swap_remove(oldest))
 }
 
 impl Sink for KindCache {
@@ -253,7 +304,7 @@ impl Sink for KindCache {
                 fresh.gone.insert(uid);
             }
         }
-        for entry in state.shelves.values().flat_map(BTreeMap::values) {
+        for entry in state.entries() {
             if entry.resource_version() > resource_version {
                 fresh.insert(Arc::clone(entry));
             }
@@ -343,6 +394,47 @@ mod tests {
         cache.delete(disk("a", 8));
         cache.written(disk("a", 6));
         assert!(cache.get("ns", "a").is_none());
+    }
+
+    #[test]
+    fn of_two_objects_with_one_key_the_older_is_shown() {
+        let cache = cache();
+        let named = |name: &str, created: &str, version: u64| {
+            let mut object = disk(name, version);
+            object["metadata"]["creationTimestamp"] = json!(created);
+            object["spec"]["name"] = json!("d");
+            object
+        };
+        let shown = || cache.get("ns", "d").map(|e| e.object_name().to_owned());
+        let (first, second) = ("2026-11-30T10:00:00Z", "2026-11-30T11:00:00Z");
+        cache.apply(named("young", second, 2));
+        cache.apply(named("old", first, 3));
+        cache.apply(named("young", second, 4));
+        assert_eq!(shown().as_deref(), Some("old"));
+        assert_eq!(cache.len(), 2);
+        let mut young = cache.subscribe("uid-young");
+        assert_eq!(young.current().expect("hidden").resource_version(), 4);
+        cache.replace(vec![named("old", first, 3)], 3);
+        assert_eq!(shown().as_deref(), Some("old"));
+        cache.delete(named("old", first, 5));
+        assert_eq!(shown().as_deref(), Some("young"));
+        cache.delete(named("young", second, 6));
+        assert_eq!(shown(), None);
+        assert_eq!(cache.len(), 0);
+        assert!(cache.state.read().hidden.is_empty());
+    }
+
+    #[test]
+    fn an_object_that_was_made_again_is_not_hidden_by_what_was_there() {
+        let cache = cache();
+        cache.apply(disk("a", 1));
+        let mut again = disk("a", 5);
+        again["metadata"]["uid"] = json!("uid-again");
+        cache.written(again);
+        assert_eq!(cache.get("ns", "a").expect("a").uid(), "uid-again");
+        cache.delete(disk("a", 4));
+        assert_eq!(cache.get("ns", "a").expect("a").uid(), "uid-again");
+        assert_eq!(cache.len(), 1);
     }
 
     #[test]

@@ -63,6 +63,21 @@ impl Namespaces {
             .cloned()
     }
 
+    /// The workspaces of a tenant and their namespaces.
+    pub(crate) fn workspaces(&self, tenant: &str) -> Vec<(String, String)> {
+        let state = self.state.read();
+        let from = (tenant.to_owned(), String::new());
+        let of_tenant = state
+            .by_place
+            .range(from..)
+            .map(|((t, w), all)| (t, w, all));
+        of_tenant
+            .take_while(|(t, ..)| *t == tenant)
+            .filter(|(_, workspace, _)| !workspace.is_empty())
+            .flat_map(|(_, w, all)| all.keys().map(|name| (w.clone(), name.clone())))
+            .collect()
+    }
+
     /// Takes in a namespace that this process wrote or read.
     pub(crate) fn insert(&self, object: &Value) {
         self.state.write().insert(object);
@@ -212,6 +227,9 @@ mod tests {
         assert_eq!(all.find("t", "").expect("tenant").name, "t-1");
         assert_eq!(all.find("t", &long).expect("workspace").name, "odd");
         assert_eq!(all.find("", ""), None);
+        all.apply(namespace("u-v", "u", "v", 5));
+        assert_eq!(all.workspaces("t"), [(long.clone(), "odd".to_owned())]);
+        assert!(all.workspaces("s").is_empty());
         all.delete(namespace("odd", "t", &long, 4));
         assert_eq!(all.find("t", &long), None);
     }

@@ -67,6 +67,22 @@ async fn what_a_live_instance_needs_is_protected_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_instance_of_another_workspace_protects_as_well() {
+    let world = World::with_workspace().await;
+    world.put(&format!("{DISKS}/boot"), disk(20)).await.ok(201);
+    let dev = WORKSPACE.replace("/prod", "/dev");
+    world.put(&dev, json!({})).await.ok(201);
+    let mut body = instance();
+    let urn = "seca.storage/v1/tenants/acme/workspaces/prod/block-storages/boot";
+    body["spec"]["bootVolume"]["deviceRef"]["resource"] = json!(urn);
+    let path = INSTANCES.replace("/prod/", "/dev/");
+    world.put(&format!("{path}/i"), body).await.ok(201);
+    world.delete(&format!("{DISKS}/boot")).await.problem(412);
+    world.delete(&format!("{path}/i")).await.ok(202);
+    world.delete(&format!("{DISKS}/boot")).await.ok(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_a_workspace_that_goes_goes_with_it() {
     let world = World::with_workspace().await;
     let path = format!("{DISKS}/d");
