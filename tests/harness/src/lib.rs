@@ -28,6 +28,14 @@ pub fn binary() -> PathBuf {
 /// How long any condition may take to come true.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
+/// Where the managed resources of regions and SKUs are.
+const SYSTEM_NAMESPACE: &str = "secapi-system";
+
+/// Says why a test does not run.
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 /// A running `ecp up`, killed when dropped.
 #[derive(Debug)]
 pub struct Ecp {
@@ -290,22 +298,27 @@ impl Ecp {
         }
     }
 
-    /// All managed resources of the dummy cloud that users' resources made.
+    /// All managed resources that users' resources made, of every kind that is served.
     pub async fn managed(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for plural in ["projects", "volumes", "volumeimages"] {
-            for item in self.items("dummy.m.secapi.cloud/v1alpha1", plural).await {
-                found.push(format!(
-                    "{plural}/{}",
-                    item["metadata"]["name"].as_str().unwrap()
-                ));
+        for group in [
+            "dummy.m.secapi.cloud/v1alpha1",
+            "ecp.m.secapi.cloud/v1alpha1",
+        ] {
+            let served = self.raw(&format!("/apis/{group}")).await;
+            for resource in served["resources"].as_array().unwrap() {
+                let categories = resource["categories"].as_array();
+                if !categories.is_some_and(|c| c.contains(&"managed".into())) {
+                    continue;
+                }
+                let plural = resource["name"].as_str().unwrap();
+                let items = self.items(group, plural).await.into_iter();
+                found.extend(
+                    items
+                        .filter(|i| i["metadata"]["namespace"] != SYSTEM_NAMESPACE)
+                        .map(|i| format!("{plural}/{}", i["metadata"]["name"].as_str().unwrap())),
+                );
             }
-        }
-        for item in self
-            .items("ecp.m.secapi.cloud/v1alpha1", "workspacenamespaces")
-            .await
-        {
-            found.push(format!("namespace of {}", item["metadata"]["name"]));
         }
         found
     }
@@ -333,7 +346,7 @@ impl Ecp {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            eprintln!("skipped: no kubectl in PATH (or ECP_TEST_KUBECTL)");
+            skipped("no kubectl in PATH (or ECP_TEST_KUBECTL)");
             return None;
         };
         if let Some(input) = input {

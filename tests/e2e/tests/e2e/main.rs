@@ -5,6 +5,8 @@ mod bad_input;
 mod claims;
 mod cloud;
 mod crash;
+mod examples;
 mod kubectl;
 mod process;
 mod rest;
+mod terraform;
