@@ -89,6 +89,11 @@ impl<'a> Xr<'a> {
         self.namespace.unwrap_or(SYSTEM_NAMESPACE)
     }
 
+    /// Whether it is the XR of a claim.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.spec("claimRef").is_some()
+    }
+
     pub(crate) fn is_deleting(&self) -> bool {
         object::is_deleting(self.object)
     }

@@ -13,13 +13,14 @@ mod workspace;
 
 use std::collections::BTreeMap;
 
+use ecp_meta::{names, object};
 use ecp_xrds::{KindInfo, Reference};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::clouds::{self, Cloud, Observed};
 use crate::managed::{Managed, ManagedKind};
-use crate::needs::Needs;
+use crate::needs::{Found, Needs};
 use crate::numbers::whole;
 use crate::xr::Xr;
 
@@ -88,7 +89,7 @@ pub(crate) fn plan<'a>(
         Some(why) => Err(Obstacle::Refused(why)),
         None => {
             draft.owner = draft.find_owner();
-            draft.fill()
+            draft.is_only_one().and_then(|()| draft.fill())
         }
     };
     draft.plan.obstacle = outcome.err();
@@ -120,10 +121,58 @@ impl Draft<'_, '_> {
         }
     }
 
+    /// Refuses the younger of two objects for one thing in a network: with kubectl such an object
+    /// has any name, and over REST the name that follows from network and name.
+    fn is_only_one(&mut self) -> Result<(), Obstacle> {
+        let xr = self.xr;
+        let Some(network) = xr.network else {
+            return Ok(());
+        };
+        let by_rest = names::network_object_name(network, xr.name);
+        let other = if xr.object_name == by_rest {
+            xr.name
+        } else {
+            by_rest.as_str()
+        };
+        let found = self
+            .needs
+            .by_name("namesake", &xr.info.gvk(), xr.namespace, other);
+        let Found::Object(found) = found else {
+            return Ok(());
+        };
+        let spec = |field| found.get("spec")?.get(field)?.as_str();
+        if other == xr.object_name
+            || ecp_xrds::seca_name(found) != xr.name
+            || spec("network") != Some(network)
+        {
+            return Ok(());
+        }
+        let younger = if xr.is_claimed() {
+            // An XR does not say how old its claim is.
+            xr.object_name != by_rest
+        } else {
+            age(xr.object) > age(found)
+        };
+        if younger {
+            let noun = xr.info.noun;
+            return Err(Obstacle::Refused(format!(
+                "{noun} {} of network {network} is already {other}",
+                xr.name
+            )));
+        }
+        Ok(())
+    }
+
     /// The SECA spec, typed.
     fn spec<T: DeserializeOwned>(&self) -> Result<T, Obstacle> {
         typed(self.xr.object, "spec")
     }
+}
+
+/// The age of an object: the oldest is the least.
+fn age(object: &Value) -> (&str, &str) {
+    let created = object::meta_str(object, "creationTimestamp");
+    (created.unwrap_or_default(), object::uid(object))
 }
 
 /// The `spec` of an object, typed.

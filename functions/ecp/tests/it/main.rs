@@ -4,6 +4,7 @@
 
 mod cases;
 mod engine;
+mod facts;
 mod laws;
 mod life;
 mod safety;

@@ -172,3 +172,42 @@ fn a_seca_name_can_be_claimed_under_its_own_object_name_alone() {
         }
     }
 }
+
+/// With kubectl a subnet's object has any name. Of two objects for one subnet the older counts, as
+/// over REST.
+#[test]
+fn of_two_objects_for_one_subnet_the_older_counts() {
+    let subnet = |object: &str, created: &str, uid: &str| {
+        json!({
+            "apiVersion": "network.v1.secapi.cloud/v1",
+            "kind": "Subnet",
+            "metadata": {
+                "name": object, "namespace": "acme-prod-6851f068",
+                "creationTimestamp": created, "uid": uid,
+            },
+            "spec": {
+                "network": "net", "cidr": {"ipv4": "10.0.1.0/24"}, "zone": "",
+                "routeTableRef": {"resource": ""},
+            },
+        })
+    };
+    let (first, second) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z");
+    let rest_name = ecp_meta::names::network_object_name("net", "web");
+    for (by_hand, by_rest) in [
+        ((first, "b"), (second, "a")),
+        ((second, "a"), (first, "b")),
+        ((first, "a"), (first, "b")),
+    ] {
+        let mut rest = subnet(&rest_name, by_rest.0, by_rest.1);
+        rest["spec"]["name"] = "web".into();
+        let hand = subnet("web", by_hand.0, by_hand.1);
+        let mut both = world(false);
+        both.0.extend([rest.clone(), hand.clone()]);
+        for (xr, wins) in [(rest, by_rest < by_hand), (hand, by_hand < by_rest)] {
+            let (response, _) = run(request(&xr, &BTreeMap::new()), &both, now());
+            let status = &response.desired.composite.as_ref().unwrap().object["status"];
+            let want = if wins { "creating" } else { "error" };
+            assert_eq!(status["state"], want, "{status}");
+        }
+    }
+}
