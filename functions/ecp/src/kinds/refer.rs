@@ -249,7 +249,7 @@ impl<'a> Draft<'a, '_> {
             }
         }
         let why = wrong.map(|why| why.to_string()).unwrap_or_default();
-        if field.soft {
+        if field.soft || self.is_deferred(path) {
             Ok(Target::Odd(why))
         } else {
             Err(Obstacle::Refused(format!("spec.{path}: {why}")))
