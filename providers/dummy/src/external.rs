@@ -1,6 +1,7 @@
 //! Managed resources in terms of the cloud's API.
 //!
-//! All kinds work alike; what differs is a [`Mapping`].
+//! All kinds work alike: what a resource should be is what the cloud is asked for. What differs is
+//! a [`Mapping`].
 
 use std::marker::PhantomData;
 
@@ -9,32 +10,23 @@ use ecp_provider::{
     Connection, Created, External, ExternalError, Managed, Observation, ProviderConfig, Readiness,
     Resource,
 };
-
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::cloud::{Cloud, CloudError, ImageSpec, Kind, Object, Spec, State, VolumeSpec};
+use crate::cloud::{Cloud, CloudError, Kind, Object, Spec, SpecOf, State};
 use crate::config::ConfigSpec;
-use crate::kinds::{
-    CatalogueObservation, ImageObservation, Location, Project, ProjectObservation, Volume,
-    VolumeImage, VolumeObservation, VolumeType,
-};
 
 /// How a managed kind corresponds to a kind of the cloud.
-pub trait Mapping: Managed {
-    /// The cloud's kind.
-    const CLOUD_KIND: Kind;
+pub trait Mapping: Managed<ForProvider: SpecOf + Into<Spec>> {
+    /// Fields that are as the cloud has them where the user left them out.
+    const LEFT: &'static [&'static str] = &[];
 
-    /// What is wanted of the cloud. Fields that nobody manages are as `current` has them.
-    fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec;
-
-    /// Values for fields that the user left out.
-    fn late_init(object: &Object) -> Map<String, Value> {
-        let _ = object;
-        Map::new()
-    }
+    /// Fields of [`Mapping::LEFT`] that are filled in for the user to see.
+    const FILLED_IN: &'static [&'static str] = &[];
 
     /// What to write into `atProvider`.
-    fn observed(object: &Object, offered: bool) -> Self::AtProvider;
+    fn observed(object: &Object, spec: &Self::ForProvider, offered: bool) -> Self::AtProvider;
 }
 
 /// The external client of one kind.
@@ -45,6 +37,8 @@ pub struct DummyExternal<M> {
 }
 
 impl<M: Mapping> DummyExternal<M> {
+    const KIND: Kind = M::ForProvider::KIND;
+
     /// A client of this cloud.
     pub fn new(cloud: Cloud) -> Self {
         Self {
@@ -87,23 +81,23 @@ impl<M: Mapping> External for DummyExternal<M> {
         let Some(object) = self.cloud.get(&client.0, id).map_err(refusal)? else {
             return Ok(Observation::missing());
         };
-        if object.spec.kind() != M::CLOUD_KIND {
-            let (noun, is) = (M::CLOUD_KIND.noun(), object.spec.kind().noun());
+        let Some(spec) = M::ForProvider::of(&object.spec) else {
+            let (noun, is) = (Self::KIND.noun(), object.spec.kind().noun());
             return Err(ExternalError::refused(format!(
                 "{id} is a {is}, not a {noun}"
             )));
-        }
+        };
         let offered = self.cloud.offers(&client.0, object.spec.location());
-        let wanted = M::wanted(resource, Some(&object.spec));
-        let as_wanted = wanted == object.spec && has_its_size(&object);
-        let settling = object.state != State::Active;
-        let mut seen = Observation::available(M::observed(&object, offered));
-        seen.late_init = M::late_init(&object);
+        let as_wanted = wanted::<M>(resource, Some(spec))? == object.spec && is_as_asked(&object);
+        let mut seen = Observation::available(M::observed(&object, spec, offered));
+        seen.late_init = fields(spec)?;
+        seen.late_init
+            .retain(|field, _| M::FILLED_IN.contains(&field.as_str()));
         Ok(seen
             // What is being made can be changed only when it is there.
             .up_to_date(as_wanted || matches!(object.state, State::Creating | State::Deleting))
-            .settling(settling)
-            .ready(readiness::<M>(&object, offered)))
+            .settling(object.state != State::Active)
+            .ready(readiness(&object, offered)))
     }
 
     async fn create(
@@ -111,7 +105,7 @@ impl<M: Mapping> External for DummyExternal<M> {
         client: &Account,
         resource: &Resource<M>,
     ) -> Result<Created, ExternalError> {
-        let wanted = M::wanted(resource, None);
+        let wanted = wanted::<M>(resource, None)?;
         let object = self
             .cloud
             .create(&client.0, &resource.uid, wanted)
@@ -126,7 +120,8 @@ impl<M: Mapping> External for DummyExternal<M> {
     ) -> Result<Connection, ExternalError> {
         let id = resource.external_name.as_deref().unwrap_or_default();
         let current = self.cloud.get(&client.0, id).map_err(refusal)?;
-        let wanted = M::wanted(resource, current.as_ref().map(|o| &o.spec));
+        let current = current.as_ref().and_then(|o| M::ForProvider::of(&o.spec));
+        let wanted = wanted::<M>(resource, current)?;
         self.cloud.update(&client.0, id, wanted).map_err(refusal)?;
         Ok(Connection::default())
     }
@@ -143,28 +138,60 @@ impl<M: Mapping> External for DummyExternal<M> {
         client: &Account,
         resource: &Resource<M>,
     ) -> Result<Option<String>, ExternalError> {
-        let found = self.cloud.find(&client.0, M::CLOUD_KIND, &resource.uid);
+        let found = self.cloud.find(&client.0, Self::KIND, &resource.uid);
         Ok(found.map_err(refusal)?.map(|object| object.id))
     }
 }
 
-/// A volume may have been resized by somebody else.
-fn has_its_size(object: &Object) -> bool {
-    match (&object.spec, object.state) {
-        (Spec::Volume(volume), State::Active) => object.size_gb == Some(volume.size_gb),
+/// What to ask the cloud for: what the user wants, with fields that nobody manages as the cloud
+/// has them.
+fn wanted<M: Mapping>(
+    resource: &Resource<M>,
+    current: Option<&M::ForProvider>,
+) -> Result<Spec, ExternalError> {
+    let Some(current) = current else {
+        return Ok(resource.for_provider.clone().into());
+    };
+    let mut wanted = fields(&resource.for_provider)?;
+    for (field, value) in fields(current)? {
+        let left_out = !wanted.contains_key(&field) && M::LEFT.contains(&field.as_str());
+        if left_out || !resource.manages(&field) {
+            wanted.insert(field, value);
+        }
+    }
+    read::<M::ForProvider>(wanted).map(Into::into)
+}
+
+fn fields<T: Serialize>(spec: &T) -> Result<Map<String, Value>, ExternalError> {
+    match serde_json::to_value(spec) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        other => Err(ExternalError::refused(format!("no object: {other:?}"))),
+    }
+}
+
+fn read<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, ExternalError> {
+    serde_json::from_value(Value::Object(fields))
+        .map_err(|e| ExternalError::refused(format!("spec.forProvider is malformed: {e}")))
+}
+
+/// Somebody else may have resized a volume, or switched a machine.
+fn is_as_asked(object: &Object) -> bool {
+    match &object.spec {
+        _ if object.state != State::Active => true,
+        Spec::Volume(volume) => object.size_gb == Some(volume.size_gb),
+        Spec::Machine(machine) => machine.power.is_none() || machine.power == object.choices.power,
         _ => true,
     }
 }
 
-fn readiness<M: Mapping>(object: &Object, offered: bool) -> Readiness {
-    let noun = M::CLOUD_KIND.noun();
+fn readiness(object: &Object, offered: bool) -> Readiness {
+    let kind = object.spec.kind();
+    let noun = kind.noun();
     match object.state {
-        State::Active if M::CLOUD_KIND == Kind::Location && !offered => {
-            Readiness::Unavailable(format!(
-                "the cloud does not offer location {}",
-                object.spec.location()
-            ))
-        }
+        State::Active if kind == Kind::Location && !offered => Readiness::Unavailable(format!(
+            "the cloud does not offer location {}",
+            object.spec.location()
+        )),
         State::Active => Readiness::Available,
         State::Creating => Readiness::Creating(format!("the cloud is creating the {noun}")),
         State::Updating => Readiness::Unavailable(format!("the cloud is updating the {noun}")),
@@ -178,215 +205,5 @@ fn refusal(error: CloudError) -> ExternalError {
         CloudError::Refused(m) => ExternalError::refused(m),
         CloudError::Busy(m) => ExternalError::conflict(m),
         CloudError::Unavailable(m) => ExternalError::transient(m),
-    }
-}
-
-impl Mapping for Location {
-    const CLOUD_KIND: Kind = Kind::Location;
-
-    fn wanted(resource: &Resource<Self>, _current: Option<&Spec>) -> Spec {
-        Spec::Location {
-            location: resource.for_provider.location.clone(),
-        }
-    }
-
-    fn observed(object: &Object, offered: bool) -> CatalogueObservation {
-        CatalogueObservation {
-            id: object.id.clone(),
-            available: offered,
-        }
-    }
-}
-
-impl Mapping for Project {
-    const CLOUD_KIND: Kind = Kind::Project;
-
-    fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec {
-        let mut wanted = (
-            resource.for_provider.location.clone(),
-            resource.for_provider.display_name.clone(),
-        );
-        if let Some(Spec::Project {
-            location,
-            display_name,
-        }) = current
-        {
-            keep(resource, "location", &mut wanted.0, location);
-            keep(resource, "displayName", &mut wanted.1, display_name);
-        }
-        Spec::Project {
-            location: wanted.0,
-            display_name: wanted.1,
-        }
-    }
-
-    fn observed(object: &Object, _offered: bool) -> ProjectObservation {
-        ProjectObservation {
-            id: object.id.clone(),
-            state: object.state.as_str().into(),
-        }
-    }
-}
-
-impl Mapping for VolumeType {
-    const CLOUD_KIND: Kind = Kind::VolumeType;
-
-    fn wanted(resource: &Resource<Self>, _current: Option<&Spec>) -> Spec {
-        let p = &resource.for_provider;
-        Spec::VolumeType {
-            location: p.location.clone(),
-            name: p.kind.clone(),
-            iops: p.iops,
-            min_size_gb: p.min_size_gb,
-        }
-    }
-
-    fn observed(object: &Object, offered: bool) -> CatalogueObservation {
-        CatalogueObservation {
-            id: object.id.clone(),
-            available: offered,
-        }
-    }
-}
-
-impl Mapping for Volume {
-    const CLOUD_KIND: Kind = Kind::Volume;
-
-    fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec {
-        let p = &resource.for_provider;
-        let mut wanted = VolumeSpec {
-            location: p.location.clone(),
-            project: p.project.clone(),
-            display_name: p.display_name.clone(),
-            size_gb: p.size_gb,
-            volume_type: p.volume_type.clone(),
-            iops: p.iops,
-            source_image: p.source_image.clone(),
-        };
-        if let Some(Spec::Volume(current)) = current {
-            keep(
-                resource,
-                "location",
-                &mut wanted.location,
-                &current.location,
-            );
-            keep_option(resource, "project", &mut wanted.project, &current.project);
-            keep(
-                resource,
-                "displayName",
-                &mut wanted.display_name,
-                &current.display_name,
-            );
-            keep(resource, "sizeGB", &mut wanted.size_gb, &current.size_gb);
-            keep(
-                resource,
-                "volumeType",
-                &mut wanted.volume_type,
-                &current.volume_type,
-            );
-            keep_option(resource, "iops", &mut wanted.iops, &current.iops);
-            keep_option(
-                resource,
-                "sourceImage",
-                &mut wanted.source_image,
-                &current.source_image,
-            );
-        }
-        Spec::Volume(wanted)
-    }
-
-    fn late_init(object: &Object) -> Map<String, Value> {
-        match &object.spec {
-            Spec::Volume(VolumeSpec {
-                iops: Some(iops), ..
-            }) => Map::from_iter([("iops".to_owned(), (*iops).into())]),
-            _ => Map::new(),
-        }
-    }
-
-    fn observed(object: &Object, _offered: bool) -> VolumeObservation {
-        VolumeObservation {
-            id: object.id.clone(),
-            state: object.state.as_str().into(),
-            size_gb: object.size_gb.unwrap_or_default(),
-            attached_to: object.attached_to.clone(),
-        }
-    }
-}
-
-impl Mapping for VolumeImage {
-    const CLOUD_KIND: Kind = Kind::Image;
-
-    fn wanted(resource: &Resource<Self>, current: Option<&Spec>) -> Spec {
-        let p = &resource.for_provider;
-        let mut wanted = ImageSpec {
-            location: p.location.clone(),
-            display_name: p.display_name.clone(),
-            source_volume: p.source_volume.clone(),
-            cpu_architecture: p.cpu_architecture.clone(),
-            boot: p.boot.clone(),
-            initializer: p.initializer.clone(),
-        };
-        if let Some(Spec::Image(current)) = current {
-            keep(
-                resource,
-                "location",
-                &mut wanted.location,
-                &current.location,
-            );
-            keep(
-                resource,
-                "displayName",
-                &mut wanted.display_name,
-                &current.display_name,
-            );
-            keep(
-                resource,
-                "sourceVolume",
-                &mut wanted.source_volume,
-                &current.source_volume,
-            );
-            keep(
-                resource,
-                "cpuArchitecture",
-                &mut wanted.cpu_architecture,
-                &current.cpu_architecture,
-            );
-            keep_option(resource, "boot", &mut wanted.boot, &current.boot);
-            keep_option(
-                resource,
-                "initializer",
-                &mut wanted.initializer,
-                &current.initializer,
-            );
-        }
-        Spec::Image(wanted)
-    }
-
-    fn observed(object: &Object, _offered: bool) -> ImageObservation {
-        ImageObservation {
-            id: object.id.clone(),
-            state: object.state.as_str().into(),
-            size_mb: object.size_mb,
-        }
-    }
-}
-
-/// Leaves a field that counts only for creation as the cloud has it.
-fn keep<M: Managed, T: Clone>(resource: &Resource<M>, field: &str, wanted: &mut T, current: &T) {
-    if !resource.manages(field) {
-        wanted.clone_from(current);
-    }
-}
-
-/// The same for a field that the user may leave out: then the cloud's value is no difference.
-fn keep_option<M: Managed, T: Clone>(
-    resource: &Resource<M>,
-    field: &str,
-    wanted: &mut Option<T>,
-    current: &Option<T>,
-) {
-    if wanted.is_none() || !resource.manages(field) {
-        wanted.clone_from(current);
     }
 }

@@ -1,10 +1,17 @@
-//! The managed resources of the dummy cloud.
+//! The managed resources of the dummy cloud. What each should be is a type of the cloud's API.
 
 use std::time::Duration;
 
 use ecp_provider::{Configs, Managed, Provider};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::cloud::specs::{
+    Cidr, GatewaySpec, ImageSpec, LocationSpec, MachineSpec, MachineTypeSpec, NetworkInterfaceSpec,
+    NetworkSpec, NetworkTypeSpec, PartState, Power, ProjectSpec, PublicAddressSpec, RouteTableSpec,
+    SecurityGroupSpec, SecurityRuleSpec, SubnetSpec, VolumeSpec, VolumeTypeSpec,
+};
+use crate::cloud::{Attached, State};
 
 /// The provider.
 pub const PROVIDER: Provider = Provider {
@@ -15,65 +22,82 @@ pub const PROVIDER: Provider = Provider {
 };
 
 macro_rules! managed {
-    ($(#[$doc:meta])* $kind:ident, $plural:literal, $for:ty, $at:ty) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $kind;
+    ($($(#[$doc:meta])* $kind:ident, $plural:literal, $for:ty, $at:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $kind;
 
-        impl Managed for $kind {
-            const PROVIDER: Provider = PROVIDER;
-            const KIND: &'static str = stringify!($kind);
-            const PLURAL: &'static str = $plural;
-            // The cloud's reads are consistent.
-            const CREATION_GRACE: Duration = Duration::ZERO;
-            type ForProvider = $for;
-            type AtProvider = $at;
+            impl Managed for $kind {
+                const PROVIDER: Provider = PROVIDER;
+                const KIND: &'static str = stringify!($kind);
+                const PLURAL: &'static str = $plural;
+                // The cloud's reads are consistent.
+                const CREATION_GRACE: Duration = Duration::ZERO;
+                type ForProvider = $for;
+                type AtProvider = $at;
+            }
+        )*
+
+        /// Does the same for every kind, in order.
+        macro_rules! for_each_kind {
+            ($each:ident) => {
+                $($each!($kind);)*
+            };
         }
+        pub(crate) use for_each_kind;
     };
 }
 
-managed!(
+managed! {
     /// A location in use.
-    Location,
-    "locations",
-    LocationParameters,
-    CatalogueObservation
-);
-managed!(
+    Location, "locations", LocationSpec, CatalogueObservation;
     /// A group of resources.
-    Project,
-    "projects",
-    ProjectParameters,
-    ProjectObservation
-);
-managed!(
+    Project, "projects", ProjectSpec, PlainObservation;
     /// A kind of volume on offer.
-    VolumeType,
-    "volumetypes",
-    VolumeTypeParameters,
-    CatalogueObservation
-);
-managed!(
+    VolumeType, "volumetypes", VolumeTypeSpec, CatalogueObservation;
+    /// A kind of machine on offer.
+    MachineType, "machinetypes", MachineTypeSpec, CatalogueObservation;
+    /// A kind of network on offer.
+    NetworkType, "networktypes", NetworkTypeSpec, CatalogueObservation;
     /// A block device.
-    Volume,
-    "volumes",
-    VolumeParameters,
-    VolumeObservation
-);
-managed!(
+    Volume, "volumes", VolumeSpec, VolumeObservation;
     /// A copy of a volume.
-    VolumeImage,
-    "volumeimages",
-    ImageParameters,
-    ImageObservation
-);
+    VolumeImage, "volumeimages", ImageSpec, ImageObservation;
+    /// A private network.
+    Network, "networks", NetworkSpec, NetworkObservation;
+    /// A part of a network.
+    Subnet, "subnets", SubnetSpec, SubnetObservation;
+    /// Where packets go.
+    RouteTable, "routetables", RouteTableSpec, RouteTableObservation;
+    /// A way to the internet.
+    Gateway, "gateways", GatewaySpec, PlainObservation;
+    /// What a machine is connected to a subnet with.
+    NetworkInterface, "networkinterfaces", NetworkInterfaceSpec, NetworkInterfaceObservation;
+    /// An address on the internet.
+    PublicAddress, "publicaddresses", PublicAddressSpec, PublicAddressObservation;
+    /// Rules for packets.
+    SecurityGroup, "securitygroups", SecurityGroupSpec, SecurityGroupObservation;
+    /// A rule for packets, to be shared.
+    SecurityRule, "securityrules", SecurityRuleSpec, PlainObservation;
+    /// A computer.
+    Machine, "machines", MachineSpec, MachineObservation;
+}
 
-/// What a location should be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LocationParameters {
-    /// Its name in the cloud.
-    pub location: String,
+/// Declares what is said about resources: each has an id and a state.
+macro_rules! observations {
+    ($($(#[$meta:meta])* pub struct $name:ident { $($fields:tt)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// Identity in the cloud.
+            pub id: String,
+            /// creating, active, updating or deleting.
+            pub state: State,
+            $($fields)*
+        }
+    )*};
 }
 
 /// What a catalogue entry is.
@@ -86,115 +110,112 @@ pub struct CatalogueObservation {
     pub available: bool,
 }
 
-/// What a project should be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ProjectParameters {
-    /// Where.
-    pub location: String,
-    /// Name for people.
-    pub display_name: String,
+observations! {
+    /// What a resource is of which there is nothing more to tell.
+    pub struct PlainObservation {}
+
+    /// What a volume is.
+    pub struct VolumeObservation {
+        /// Real size.
+        #[serde(rename = "sizeGB")]
+        pub size_gb: i64,
+        /// Machine that it is attached to; the first, when there are more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub attached_to: Option<Attached>,
+    }
+
+    /// What an image is.
+    pub struct ImageObservation {
+        /// Size.
+        #[serde(rename = "sizeMB", default, skip_serializing_if = "Option::is_none")]
+        pub size_mb: Option<i64>,
+    }
+
+    /// What a network is.
+    pub struct NetworkObservation {
+        /// Its address blocks.
+        pub cidr: Cidr,
+        /// More address blocks.
+        pub additional_cidrs: Vec<Cidr>,
+    }
+
+    /// What a subnet is.
+    pub struct SubnetObservation {
+        /// Its address blocks.
+        pub cidr: Cidr,
+        /// Cloud id of its route table.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub route_table: Option<String>,
+    }
+
+    /// What a route table is.
+    pub struct RouteTableObservation {
+        /// Its routes, in order.
+        pub routes: Vec<RouteObservation>,
+    }
+
+    /// What a network interface is.
+    pub struct NetworkInterfaceObservation {
+        /// Its addresses, in order.
+        pub addresses: Vec<String>,
+        /// Hardware address.
+        pub mac_address: String,
+        /// Cloud ids of the public addresses that it really has.
+        pub public_addresses: Vec<String>,
+        /// Machine that it is in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub attached_to: Option<Attached>,
+    }
+
+    /// What a public address is.
+    pub struct PublicAddressObservation {
+        /// The address.
+        pub address: String,
+        /// Network interface that has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub attached_to: Option<Attached>,
+    }
+
+    /// What a security group is.
+    pub struct SecurityGroupObservation {
+        /// Its own rules, in order, and then those it shares.
+        pub rules: Vec<RuleObservation>,
+    }
+
+    /// What a machine is.
+    pub struct MachineObservation {
+        /// Whether it runs.
+        pub power_state: Power,
+        /// When it was last started or stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("format" = "date-time"))]
+        pub power_state_since: Option<String>,
+        /// Host that it is on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub host: Option<String>,
+    }
 }
 
-/// What a project is.
+/// What a route is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ProjectObservation {
-    /// Identity in the cloud.
-    pub id: String,
-    /// creating, active, updating or deleting.
-    pub state: String,
+pub struct RouteObservation {
+    /// Address block that it is for.
+    pub destination: String,
+    /// Whether it has an effect.
+    pub state: PartState,
+    /// Why it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
-/// What a volume type should be.
+/// What a rule of a security group is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct VolumeTypeParameters {
-    /// Where.
-    pub location: String,
-    /// Its name in the cloud.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Operations a second.
-    #[schemars(range(min = 0))]
-    pub iops: i64,
-    /// Smallest volume.
-    #[serde(rename = "minSizeGB")]
-    #[schemars(range(min = 1))]
-    pub min_size_gb: i64,
-}
-
-/// What a volume should be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct VolumeParameters {
-    /// Where.
-    pub location: String,
-    /// Cloud id of its project.
+pub struct RuleObservation {
+    /// Whether it has an effect.
+    pub state: PartState,
+    /// Why it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
-    /// Name for people.
-    pub display_name: String,
-    /// Size. It can grow and not shrink.
-    #[serde(rename = "sizeGB")]
-    #[schemars(range(min = 1))]
-    pub size_gb: i64,
-    /// Name of its volume type.
-    pub volume_type: String,
-    /// Operations a second; what the type has by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub iops: Option<i64>,
-    /// Cloud id of the image that it starts from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_image: Option<String>,
-}
-
-/// What a volume is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct VolumeObservation {
-    /// Identity in the cloud.
-    pub id: String,
-    /// creating, active, updating or deleting.
-    pub state: String,
-    /// Real size.
-    #[serde(rename = "sizeGB")]
-    pub size_gb: i64,
-    /// Instance that it is attached to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attached_to: Option<String>,
-}
-
-/// What an image should be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageParameters {
-    /// Where.
-    pub location: String,
-    /// Name for people.
-    pub display_name: String,
-    /// Cloud id of the volume that it is a copy of.
-    pub source_volume: String,
-    /// Processor, such as amd64.
-    pub cpu_architecture: String,
-    /// Firmware, such as UEFI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot: Option<String>,
-    /// What runs at first boot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initializer: Option<String>,
-}
-
-/// What an image is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageObservation {
-    /// Identity in the cloud.
-    pub id: String,
-    /// creating, active, updating or deleting.
-    pub state: String,
-    /// Size.
-    #[serde(rename = "sizeMB", default, skip_serializing_if = "Option::is_none")]
-    pub size_mb: Option<i64>,
+    pub reason: Option<String>,
 }

@@ -12,6 +12,7 @@ pub mod config;
 pub mod external;
 pub mod kinds;
 pub mod limits;
+mod mapping;
 
 use std::path::PathBuf;
 
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use cloud::Cloud;
 use config::ConfigSpec;
 use external::DummyExternal;
-use kinds::{Location, PROVIDER, Project, Volume, VolumeImage, VolumeType};
+use kinds::PROVIDER;
 
 /// How the provider runs.
 #[derive(Clone, Debug, Default)]
@@ -37,15 +38,15 @@ pub struct Options {
     pub metrics: Metrics,
 }
 
-/// The CRDs of the provider: five kinds, and its configurations.
+/// The CRDs of the provider: its kinds and its configurations.
 pub fn crds() -> Vec<Value> {
-    let mut crds = vec![
-        managed_crd::<Location>(),
-        managed_crd::<Project>(),
-        managed_crd::<VolumeType>(),
-        managed_crd::<Volume>(),
-        managed_crd::<VolumeImage>(),
-    ];
+    let mut crds = Vec::new();
+    macro_rules! add {
+        ($kind:ident) => {
+            crds.push(managed_crd::<kinds::$kind>());
+        };
+    }
+    kinds::for_each_kind!(add);
     crds.extend(config_crds::<ConfigSpec>(&PROVIDER));
     crds
 }
@@ -70,15 +71,17 @@ pub async fn run(
 
 /// Runs the provider on a cloud that the caller can look into.
 pub async fn run_with(client: Client, cloud: Cloud, options: Options, shutdown: CancellationToken) {
-    Runtime::new(client, PROVIDER, options.runtime)
-        .metrics(options.metrics)
-        .with(DummyExternal::<Location>::new(cloud.clone()))
-        .with(DummyExternal::<Project>::new(cloud.clone()))
-        .with(DummyExternal::<VolumeType>::new(cloud.clone()))
-        .with(DummyExternal::<Volume>::new(cloud.clone()))
-        .with(DummyExternal::<VolumeImage>::new(cloud))
-        .run(shutdown)
-        .await;
+    let mut runtime = Runtime::new(client, PROVIDER, options.runtime).metrics(options.metrics);
+    macro_rules! add {
+        ($kind:ident) => {
+            runtime = runtime.with(DummyExternal::<kinds::$kind>::new(cloud.clone()));
+        };
+    }
+    kinds::for_each_kind!(add);
+    tokio::select! {
+        () = cloud.run() => {}
+        () = runtime.run(shutdown) => {}
+    }
 }
 
 #[cfg(test)]
@@ -106,8 +109,19 @@ mod tests {
             "locations",
             "projects",
             "volumetypes",
+            "machinetypes",
+            "networktypes",
             "volumes",
             "volumeimages",
+            "networks",
+            "subnets",
+            "routetables",
+            "gateways",
+            "networkinterfaces",
+            "publicaddresses",
+            "securitygroups",
+            "securityrules",
+            "machines",
             "providerconfigs",
             "clusterproviderconfigs",
             "providerconfigusages",
@@ -117,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_managed_crd_has_the_shape_that_crossplane_knows() {
-        let crd = managed_crd::<Volume>();
+        let crd = managed_crd::<kinds::Volume>();
         let spec = &crd["spec"];
         assert_eq!(spec["scope"], "Namespaced");
         assert_eq!(

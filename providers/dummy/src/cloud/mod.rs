@@ -9,8 +9,11 @@
 mod error;
 mod journal;
 mod object;
+mod relations;
 mod rules;
 mod settings;
+pub mod specs;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +21,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tracing::error;
+use tokio::sync::{Notify, broadcast};
 
 pub use error::{CloudError, OpenError};
 use journal::{Entry, Journal};
-pub use object::{ImageSpec, Kind, Object, Spec, State, VolumeSpec};
+pub use object::{Attached, Choices, Kind, Object, Part, Relations, Spec, SpecOf, State};
 pub use settings::{Drift, Failure, Operation, Quota, Settings};
+use state::Inner;
 
 /// Tells the time in milliseconds since 1970.
 pub type NowMs = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -35,17 +40,8 @@ pub type NowMs = Arc<dyn Fn() -> i64 + Send + Sync>;
 pub struct Cloud {
     now_ms: NowMs,
     state: Arc<Mutex<Inner>>,
-}
-
-#[derive(Default)]
-struct Inner {
-    objects: BTreeMap<String, Object>,
-    /// Id by kind and tag.
-    tags: BTreeMap<(Kind, String), String>,
-    settings: BTreeMap<String, Settings>,
-    /// Failures owed per account, so that a rate is kept without chance.
-    owed: BTreeMap<String, f64>,
-    journal: Option<Journal>,
+    /// Something was begun, or takes another time.
+    begun: Arc<Notify>,
 }
 
 impl fmt::Debug for Cloud {
@@ -61,10 +57,7 @@ impl fmt::Debug for Cloud {
 impl Cloud {
     /// A cloud that forgets everything when it is dropped.
     pub fn in_memory(now_ms: NowMs) -> Self {
-        Self {
-            now_ms,
-            state: Arc::default(),
-        }
+        Self::new(now_ms, Inner::default())
     }
 
     /// A cloud that keeps what it knows in a directory.
@@ -79,10 +72,15 @@ impl Cloud {
         }
         inner.journal = Some(journal);
         inner.compact();
-        Ok(Self {
+        Ok(Self::new(now_ms, inner))
+    }
+
+    fn new(now_ms: NowMs, inner: Inner) -> Self {
+        Self {
             now_ms,
             state: Arc::new(Mutex::new(inner)),
-        })
+            begun: Arc::default(),
+        }
     }
 
     /// The wall clock.
@@ -95,20 +93,41 @@ impl Cloud {
     pub fn configure(&self, account: &str, settings: &Settings) {
         let now = (self.now_ms)();
         let mut inner = self.state.lock();
-        if inner.settings.get(account) == Some(settings) {
+        if inner.has_settings(account, settings) {
             return;
         }
-        let mine = |o: &&Object| o.account == account;
-        let ids: Vec<String> = inner
-            .objects
-            .values()
-            .filter(mine)
-            .map(|o| o.id.clone())
-            .collect();
-        for id in ids {
-            inner.settle(&id, now);
-        }
+        inner.advance(now, None);
         inner.write(Entry::Set(account.into(), settings.clone()));
+        self.begun.notify_one();
+    }
+
+    /// Ends what is under way when its time comes, also when nobody looks. Never returns; dropping
+    /// the future loses nothing.
+    pub async fn run(&self) {
+        loop {
+            let begun = self.begun.notified();
+            let now = (self.now_ms)();
+            let due = {
+                let mut inner = self.state.lock();
+                inner.advance(now, None);
+                inner.next_due()
+            };
+            let Some(due) = due else {
+                begun.await;
+                continue;
+            };
+            let delay = u64::try_from(due.saturating_sub(now)).unwrap_or(0).max(1);
+            tokio::select! {
+                () = begun => {}
+                () = tokio::time::sleep(Duration::from_millis(delay)) => {}
+            }
+        }
+    }
+
+    /// Ids of objects that change, from now on, without being asked to by a call about them: their
+    /// time came, or another object changed.
+    pub fn changes(&self) -> broadcast::Receiver<String> {
+        self.state.lock().changes.subscribe()
     }
 
     /// Asks for a new object. A second call with the same kind and tag answers with the first
@@ -121,23 +140,27 @@ impl Cloud {
         let mut inner = self.state.lock();
         let lost = inner.inject(account, Operation::Create)?;
         let kind = spec.kind();
-        let existing = inner.find(kind, tag, now);
-        let object = match existing {
+        inner.advance(now, None);
+        let object = match inner.find(account, kind, tag, now) {
             Some(object) if object.state != State::Deleting => object,
             Some(object) => {
                 let text = format!("{} {} is still being deleted", kind.noun(), object.id);
                 return Err(CloudError::Busy(text));
             }
             None => {
-                rules::may_create(&mut inner, account, &spec, now)?;
-                let spec = rules::completed(&inner, spec);
-                let object = rules::new_object(&inner, account, tag, spec, now);
-                inner.write(Entry::Put(Box::new(object.clone())));
-                // Without a delay it is there at once.
-                inner.settle(&object.id, now).unwrap_or(object)
+                let object = rules::made(&inner, account, tag, spec, now)?;
+                self.put(&mut inner, object, now)
             }
         };
         lost.map_or(Ok(object), Err)
+    }
+
+    /// Writes an object on which something is begun. Without a delay it is done at once.
+    fn put(&self, inner: &mut Inner, object: Object, now: i64) -> Object {
+        inner.write(Entry::Put(Box::new(object.clone())));
+        inner.advance(now, Some(&object.id));
+        self.begun.notify_one();
+        inner.answer(&object.id).unwrap_or(object)
     }
 
     /// One object, or `None` when there is none.
@@ -150,7 +173,7 @@ impl Cloud {
         if let Some(lost) = inner.inject(account, Operation::Observe)? {
             return Err(lost);
         }
-        Ok(inner.settle(id, now))
+        Ok(inner.look(account, id, now))
     }
 
     /// The object that a client made with a tag, if it is there.
@@ -163,7 +186,7 @@ impl Cloud {
         if let Some(lost) = inner.inject(account, Operation::Observe)? {
             return Err(lost);
         }
-        Ok(inner.find(kind, tag, now))
+        Ok(inner.find(account, kind, tag, now))
     }
 
     /// Asks for a change: `spec` is what the object should be.
@@ -174,16 +197,11 @@ impl Cloud {
         let now = (self.now_ms)();
         let mut inner = self.state.lock();
         let lost = inner.inject(account, Operation::Update)?;
-        let Some(old) = inner.settle(id, now) else {
+        let Some(old) = inner.look(account, id, now) else {
             return Err(CloudError::NotFound(format!("{id} does not exist")));
         };
-        rules::may_update(&inner, account, &old, &spec)?;
-        let mut new = old;
-        new.spec = spec;
-        new.state = State::Updating;
-        new.since_ms = now;
-        inner.write(Entry::Put(Box::new(new.clone())));
-        let object = inner.settle(id, now).unwrap_or(new);
+        let new = rules::changed(&inner, &old, spec, now)?;
+        let object = self.put(&mut inner, new, now);
         lost.map_or(Ok(object), Err)
     }
 
@@ -195,14 +213,13 @@ impl Cloud {
         let now = (self.now_ms)();
         let mut inner = self.state.lock();
         let lost = inner.inject(account, Operation::Delete)?;
-        if let Some(mut object) = inner.settle(id, now)
+        if let Some(mut object) = inner.look(account, id, now)
             && object.state != State::Deleting
         {
-            rules::may_delete(&mut inner, &object, now)?;
+            rules::may_delete(&inner, &object)?;
             object.state = State::Deleting;
             object.since_ms = now;
-            inner.write(Entry::Put(Box::new(object)));
-            inner.settle(id, now);
+            self.put(&mut inner, object, now);
         }
         lost.map_or(Ok(()), Err)
     }
@@ -216,8 +233,10 @@ impl Cloud {
     pub fn list_all(&self) -> Vec<Object> {
         let now = (self.now_ms)();
         let mut inner = self.state.lock();
-        let ids: Vec<String> = inner.objects.keys().cloned().collect();
-        ids.iter().filter_map(|id| inner.settle(id, now)).collect()
+        let keys = |o: &Object| (o.account.clone(), o.id.clone());
+        let all: Vec<(String, String)> = inner.objects.values().map(keys).collect();
+        let mut look = |(account, id): &(String, String)| inner.look(account, id, now);
+        all.iter().filter_map(&mut look).collect()
     }
 
     /// How many objects of each kind there are, for inspection.
@@ -240,132 +259,5 @@ impl Cloud {
             Some(object) => inner.write(Entry::Put(Box::new(object))),
             None => inner.write(Entry::Gone(id.into())),
         }
-    }
-}
-
-impl Inner {
-    fn replay(&mut self, entry: Entry) {
-        match entry {
-            Entry::Put(object) => {
-                let tag = (object.spec.kind(), object.tag.clone());
-                self.tags.insert(tag, object.id.clone());
-                self.objects.insert(object.id.clone(), *object);
-            }
-            Entry::Gone(id) => {
-                if let Some(object) = self.objects.remove(&id) {
-                    let tag = (object.spec.kind(), object.tag);
-                    if self.tags.get(&tag) == Some(&id) {
-                        self.tags.remove(&tag);
-                    }
-                }
-            }
-            Entry::Set(account, settings) => {
-                self.owed.remove(&account);
-                self.settings.insert(account, settings);
-            }
-        }
-    }
-
-    fn write(&mut self, entry: Entry) {
-        if let Some(journal) = &mut self.journal
-            && let Err(e) = journal.append(&entry)
-        {
-            error!(error = %e, "the dummy cloud's journal cannot be written");
-        }
-        self.replay(entry);
-        let live = self.objects.len() + self.settings.len();
-        if self.journal.as_ref().is_some_and(|j| j.is_stale(live)) {
-            self.compact();
-        }
-    }
-
-    fn compact(&mut self) {
-        let Some(journal) = &mut self.journal else {
-            return;
-        };
-        let settings = self
-            .settings
-            .iter()
-            .map(|(a, s)| Entry::Set(a.clone(), s.clone()));
-        let objects = self
-            .objects
-            .values()
-            .map(|o| Entry::Put(Box::new(o.clone())));
-        let entries: Vec<Entry> = settings.chain(objects).collect();
-        if let Err(e) = journal.rewrite(&entries) {
-            error!(error = %e, "the dummy cloud's journal cannot be rewritten");
-        }
-    }
-
-    fn settings(&self, account: &str) -> Settings {
-        self.settings.get(account).cloned().unwrap_or_default()
-    }
-
-    fn offers(&self, account: &str, location: &str) -> bool {
-        self.settings
-            .get(account)
-            .and_then(|s| s.locations.as_ref())
-            .is_none_or(|offered| offered.iter().any(|l| l == location))
-    }
-
-    fn find(&mut self, kind: Kind, tag: &str, now: i64) -> Option<Object> {
-        let id = self.tags.get(&(kind, tag.to_owned()))?.clone();
-        self.settle(&id, now)
-    }
-
-    /// The failure that is due. `Err` fails before anything is done, `Ok(Some(_))` after.
-    fn inject(
-        &mut self,
-        account: &str,
-        operation: Operation,
-    ) -> Result<Option<CloudError>, CloudError> {
-        let Some(failure) = self.settings.get(account).and_then(|s| s.failure.clone()) else {
-            return Ok(None);
-        };
-        if !failure.operations.contains(&operation) {
-            return Ok(None);
-        }
-        let owed = self.owed.entry(account.into()).or_default();
-        *owed += failure.rate.clamp(0.0, 1.0);
-        if *owed < 1.0 {
-            return Ok(None);
-        }
-        *owed -= 1.0;
-        let error = if failure.permanent {
-            CloudError::Refused(failure.message)
-        } else {
-            CloudError::Unavailable(failure.message)
-        };
-        if failure.reply_lost {
-            Ok(Some(error))
-        } else {
-            Err(error)
-        }
-    }
-
-    /// Brings an object to where it is now by the clock, and returns it if it is still there.
-    fn settle(&mut self, id: &str, now: i64) -> Option<Object> {
-        let object = self.objects.get(id)?;
-        let settings = self.settings(&object.account);
-        match rules::settled(object, &settings, now) {
-            rules::Settled::Same => Some(object.clone()),
-            rules::Settled::Changed(changed) => {
-                self.write(Entry::Put(changed.clone()));
-                Some(*changed)
-            }
-            rules::Settled::Gone => {
-                self.write(Entry::Gone(id.into()));
-                None
-            }
-        }
-    }
-
-    /// The objects of a kind, as last settled.
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        let prefix = kind.prefix();
-        self.objects
-            .range(prefix.to_owned()..)
-            .take_while(move |(id, _)| id.starts_with(prefix))
-            .map(|(_, object)| object)
     }
 }

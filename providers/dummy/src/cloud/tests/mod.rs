@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use super::specs::{ImageSpec, ProjectSpec, VolumeSpec, VolumeTypeSpec};
 use super::*;
 
 /// A clock that stands still until it is moved.
@@ -49,17 +50,17 @@ fn volume_in(project: &str) -> Spec {
 }
 
 fn project() -> Spec {
-    Spec::Project {
+    Spec::Project(ProjectSpec {
         location: "eu-1".into(),
         display_name: "prod".into(),
-    }
+    })
 }
 
 fn image(source: &str) -> Spec {
     Spec::Image(ImageSpec {
         location: "eu-1".into(),
         display_name: "golden".into(),
-        source_volume: source.into(),
+        source_volume: Some(source.into()),
         cpu_architecture: "amd64".into(),
         boot: None,
         initializer: None,
@@ -212,11 +213,13 @@ fn what_a_cloud_refuses_is_refused_with_words() {
 #[test]
 fn volume_types_count_once_one_is_listed() {
     let (cloud, _) = cloud();
-    let listed = |name: &str, min_size_gb| Spec::VolumeType {
-        location: "eu-1".into(),
-        name: name.into(),
-        iops: 100,
-        min_size_gb,
+    let listed = |name: &str, min_size_gb| {
+        Spec::VolumeType(VolumeTypeSpec {
+            location: "eu-1".into(),
+            name: name.into(),
+            iops: 100,
+            min_size_gb,
+        })
     };
     cloud
         .create(ACCOUNT, "before", volume(1))
@@ -389,6 +392,8 @@ fn an_image_of_a_volume_that_drifted_beyond_measure_is_no_panic() {
         },
     );
     clock.forward(100);
+    let drifted = cloud.get(ACCOUNT, &id).expect("an answer").expect("there");
+    assert_eq!(drifted.size_gb, Some(i64::MAX));
     let made = cloud.create(ACCOUNT, "i", image(&id)).expect("created");
     assert_eq!(made.size_mb, Some(i64::MAX));
 }
