@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::catalogue::Listed as _;
 use super::{Ask, Rules, ranges, refuse, require};
 use crate::cloud::error::CloudError;
 use crate::cloud::object::{Choices, Kind, Object, SpecOf};
@@ -383,9 +382,7 @@ fn network_type(
     old: Option<&Option<String>>,
 ) -> Result<(), CloudError> {
     match new {
-        Some(name) if old != Some(new) => ask
-            .listed::<NetworkTypeSpec>(name)
-            .map(|found| drop(found.map(|t| t.name()))),
+        Some(name) if old != Some(new) => ask.listed::<NetworkTypeSpec>(name).map(|_| ()),
         _ => Ok(()),
     }
 }
