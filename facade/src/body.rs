@@ -445,7 +445,9 @@ mod tests {
             tenant: "t".into(),
             workspace: "w".into(),
             network: "n".into(),
+            region: "r".into(),
             name: Some("x".into()),
+            action: None,
         };
         let document = Document::parse(body.as_bytes()).expect("parsed");
         document.check(&target, "x", Some("r"), None)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::auth::{Authenticator, Authorizer, DenyAll};
 use crate::limits;
+use crate::regions::Served;
 
 /// Which status codes refusals get (SECA section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,11 +80,8 @@ pub enum Access {
 pub struct Config {
     /// The control plane.
     pub client: kube::Client,
-    /// The region this facade serves: the default region of new resources.
-    pub region: String,
-    /// Base of the URLs that clients are told, without a trailing slash, such as
-    /// `http://127.0.0.1:8080`.
-    pub public_url: String,
+    /// Which APIs it has, for which regions, and where.
+    pub served: Served,
     /// How requests are authenticated.
     pub access: Access,
     /// What an identity that is no administrator may do.
@@ -107,19 +105,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults: the conformance profile, every reference checked, nobody but administrators.
+    /// The defaults: all APIs for one region, the conformance profile, every reference checked,
+    /// nobody but administrators.
     pub fn new(
         client: kube::Client,
         region: impl Into<String>,
         public_url: impl Into<String>,
         access: Access,
     ) -> Self {
-        let mut public_url: String = public_url.into();
-        public_url.truncate(public_url.trim_end_matches('/').len());
         Self {
             client,
-            region: region.into(),
-            public_url,
+            served: Served::new(vec![region.into()], public_url),
             access,
             authorizer: Arc::new(DenyAll),
             known_subjects: None,
@@ -137,8 +133,7 @@ impl Config {
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
-            .field("region", &self.region)
-            .field("public_url", &self.public_url)
+            .field("served", &self.served)
             .field("access", &self.access)
             .field("profile", &self.profile)
             .field("references", &self.references)

@@ -13,13 +13,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::body::refused_by_server;
-use crate::cache::{Cache, Entry, KindCache, derived_name, item_key, namespaces_collection};
+use crate::cache::{
+    Cache, Entry, KindCache, derived_name, item_key, namespaces_collection, regional_key,
+};
 use crate::config::{Access, Config};
 use crate::control::{CallError, ControlPlane};
 use crate::error::{ApiError, ErrorKind};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::path::Target;
+use crate::regions::{Apis, is_global};
 use crate::view::Lens;
 
 /// A running facade: caches in step with the control plane, ready to be served.
@@ -53,6 +56,9 @@ pub enum StartError {
     /// Without authentication, only the same machine may connect.
     #[error("without authentication the facade listens on loopback only, not on {0}")]
     NotLoopback(std::net::SocketAddr),
+    /// There is nothing to serve regional APIs for.
+    #[error("regional APIs need a region")]
+    NoRegion,
     /// The listener has no address.
     #[error("cannot read the address of the listener")]
     Listener(#[source] std::io::Error),
@@ -73,6 +79,9 @@ impl Facade {
     /// # Errors
     /// See [`StartError`].
     pub fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        if config.served.apis != Apis::Global && config.served.regions.is_empty() {
+            return Err(StartError::NoRegion);
+        }
         if matches!(config.access, Access::InsecureDev) {
             tracing::warn!("the SECA API asks nobody for a token");
         }
@@ -130,11 +139,9 @@ impl Facade {
     /// The OpenAPI document, made when first asked for.
     pub(crate) fn openapi(&self) -> Bytes {
         let Config {
-            profile,
-            public_url,
-            ..
+            profile, served, ..
         } = self.config();
-        let make = || Bytes::from(crate::openapi::openapi(*profile, public_url).to_string());
+        let make = || Bytes::from(crate::openapi::openapi(*profile, served).to_string());
         self.inner.openapi.get_or_init(make).clone()
     }
 
@@ -177,8 +184,8 @@ impl Facade {
         Lens {
             info: target.info,
             place: target.place(),
-            region: &self.config().region,
-            public_url: &self.config().public_url,
+            region: &target.region,
+            served: &self.config().served,
             doomed: self.doomed(target),
         }
     }
@@ -199,6 +206,32 @@ impl Facade {
             Scope::Network => since("Network", workspace, &target.network)
                 .or_else(|| since("Workspace", "", workspace)),
         }
+    }
+
+    /// The region a resource is in. One that does not say so is in the first.
+    pub(crate) fn region_of<'a>(&'a self, entry: &'a Entry) -> &'a str {
+        let said = entry.spec("region").and_then(Value::as_str);
+        said.unwrap_or(self.config().served.first_region())
+    }
+
+    /// Whether a resource belongs to the region of a URL. Global APIs are about all regions, and a
+    /// catalogue entry without a region is offered in all of them.
+    pub(crate) fn sees(&self, target: &Target, entry: &Entry) -> bool {
+        target.region.is_empty()
+            || (target.info.catalogue && entry.spec("region").is_none())
+            || self.region_of(entry) == target.region
+    }
+
+    /// Says that the workspace of a target is in another region, when that is so.
+    pub(crate) fn workspace_elsewhere(&self, target: &Target) -> Option<String> {
+        let workspaces = self.cache().by_kind("Workspace")?;
+        let tenant = self.cache().namespaces().find(&target.tenant, "")?;
+        let workspace = workspaces.get(&tenant.name, &target.workspace)?;
+        let (region, asked) = (self.region_of(&workspace), &target.region);
+        (!asked.is_empty() && region != asked).then(|| {
+            let name = &target.workspace;
+            format!("workspace {name:?} is in region {region:?}, and this is the URL of {asked:?}")
+        })
     }
 
     /// The namespace of a target's resources, if it exists: empty for cluster-scoped kinds.
@@ -250,7 +283,8 @@ impl Facade {
         let Some(tenant) = namespaces.find(&target.tenant, "") else {
             return false;
         };
-        if !live("Workspace", &tenant.name, workspace) {
+        if !live("Workspace", &tenant.name, workspace) || self.workspace_elsewhere(target).is_some()
+        {
             return false;
         }
         target.info.scope != Scope::Network
@@ -259,7 +293,8 @@ impl Facade {
                 .is_some_and(|n| live("Network", &n.name, &target.network))
     }
 
-    /// The entry of a resource, read through when the cache misses it.
+    /// The entry of a resource that the region of the URL has, read through when the cache misses
+    /// it.
     pub(crate) async fn find(
         &self,
         target: &Target,
@@ -267,16 +302,19 @@ impl Facade {
         name: &str,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let kind = self.kind(target.info);
-        let key = item_key(&target.network, name);
-        if kind.link().fresh()
-            && let Some(entry) = kind.get(namespace, &key)
-        {
-            return Ok(Some(entry));
-        }
-        self.read_through(target, namespace, name).await
+        let cached = if kind.link().fresh() {
+            cached(kind, target, namespace, name)
+        } else {
+            None
+        };
+        let found = match cached {
+            Some(entry) => Some(entry),
+            None => self.read_through(target, namespace, name).await?,
+        };
+        Ok(found.filter(|entry| self.sees(target, entry)))
     }
 
-    /// The entry of a resource as the control plane has it now.
+    /// The entry of a resource as the control plane has it now, in whatever region.
     pub(crate) async fn read_through(
         &self,
         target: &Target,
@@ -284,8 +322,7 @@ impl Facade {
         name: &str,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let kind = self.kind(target.info);
-        let key = item_key(&target.network, name);
-        let cached = kind.get(namespace, &key);
+        let cached = cached(kind, target, namespace, name);
         let object_names = match &cached {
             Some(entry) => vec![entry.object_name().to_owned()],
             // Who uses kubectl may have given it its own name.
@@ -295,6 +332,7 @@ impl Facade {
             None => vec![target.object_name(name)],
         };
         let namespace = Some(namespace).filter(|ns| !ns.is_empty());
+        let keys = keys(target, name);
         for object_name in object_names {
             if !ecp_meta::names::is_dns1123_subdomain(&object_name) {
                 continue;
@@ -306,7 +344,7 @@ impl Facade {
             {
                 Ok(object) => {
                     let entry = kind.written(object);
-                    if entry.key() == key {
+                    if keys.iter().any(|key| key == entry.key()) {
                         return Ok(Some(entry));
                     }
                 }
@@ -378,6 +416,22 @@ impl Facade {
             ))
         })
     }
+}
+
+/// The keys under which a resource can be, the likeliest first: a region may have a catalogue entry
+/// of its own.
+fn keys(target: &Target, name: &str) -> Vec<String> {
+    let key = item_key(&target.network, name);
+    if target.info.catalogue && !is_global(target.info.provider) {
+        vec![regional_key(name, &target.region), key]
+    } else {
+        vec![key]
+    }
+}
+
+fn cached(kind: &KindCache, target: &Target, namespace: &str, name: &str) -> Option<Arc<Entry>> {
+    let keys = keys(target, name);
+    keys.iter().find_map(|key| kind.get(namespace, key))
 }
 
 /// The namespace of a tenant (ARCHITECTURE.md, Namespaces).

@@ -46,10 +46,10 @@ async fn handle(State(facade): State<Facade>, request: Request<Body>) -> Respons
     let (parts, body) = request.into_parts();
     let id = request_id(&parts.headers);
     let path = parts.uri.path();
-    let route = path::parse(path);
+    let route = path::parse(path, &facade.config().served);
     let label = match &route {
-        Some(Route::Seca(target)) => facade.metrics().route(target.info, target.name.is_some()),
-        Some(Route::WellKnown) | None => facade.metrics().other(),
+        Ok(Route::Seca(target)) => facade.metrics().route(target.info, target.name.is_some()),
+        Ok(Route::WellKnown { .. }) | Err(_) => facade.metrics().other(),
     };
     let counted = facade.metrics().begin();
     let outcome = match facade.slot() {
@@ -160,23 +160,24 @@ impl Facade {
     async fn dispatch(
         &self,
         slot: Slot<'_>,
-        route: Option<Route>,
+        route: Result<Route, String>,
         parts: &Parts,
         body: Body,
     ) -> Result<Response<Body>, ApiError> {
-        if route == Some(Route::WellKnown) {
+        if let Ok(Route::WellKnown { region }) = &route {
             // The specification knows no 401 here: clients ask before they have a token.
             return match parts.method {
-                Method::GET | Method::HEAD => Ok(self.well_known()),
+                Method::GET | Method::HEAD => Ok(self.well_known(region)),
                 _ => Err(ApiError::method_not_allowed("GET, HEAD")),
             };
         }
         let identity = self.authenticate(&parts.headers).await?;
-        let Some(Route::Seca(target)) = route else {
-            return Err(ApiError::new(
-                ErrorKind::NotFound,
-                "there is nothing at this path",
-            ));
+        let target = match route {
+            Ok(Route::Seca(target)) => target,
+            Ok(Route::WellKnown { .. }) => {
+                return Err(ApiError::internal("discovery was answered"));
+            }
+            Err(why) => return Err(ApiError::new(ErrorKind::NotFound, why)),
         };
         let headers = &parts.headers;
         let path = parts.uri.path();
@@ -245,7 +246,7 @@ impl Facade {
             provider: target.info.provider,
             tenant: &target.tenant,
             workspace,
-            region: &self.config().region,
+            region: &target.region,
             collection: &collection,
             name,
             verb,

@@ -30,10 +30,10 @@ pub mod limits;
 mod metrics;
 mod openapi;
 mod path;
-#[allow(dead_code, reason = "the route to it is not served yet")]
 mod power;
 mod query;
 mod reads;
+mod regions;
 mod server;
 mod status;
 mod view;
@@ -44,4 +44,5 @@ pub use config::{Access, Config, Profile, ReferencePolicies, ReferencePolicy};
 pub use error::{ApiError, ErrorKind, Source};
 pub use facade::{Facade, StartError};
 pub use openapi::openapi;
+pub use regions::{Apis, Served};
 pub use server::{router, serve};

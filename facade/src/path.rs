@@ -5,6 +5,8 @@ use ecp_xrds::{KindInfo, Scope};
 use percent_encoding::percent_decode_str;
 
 use crate::limits;
+use crate::power::Action;
+use crate::regions::{Served, is_global};
 use crate::view::Place;
 
 /// What a URL addresses.
@@ -12,8 +14,11 @@ use crate::view::Place;
 pub(crate) enum Route {
     /// Resources of one kind.
     Seca(Target),
-    /// `/.wellknown/secapi`, at the root or below any provider.
-    WellKnown,
+    /// `/.wellknown/secapi`, at the root or below any provider of a region.
+    WellKnown {
+        /// Region whose URLs are told.
+        region: String,
+    },
 }
 
 /// A collection, or a resource in it.
@@ -23,8 +28,12 @@ pub(crate) struct Target {
     pub(crate) tenant: String,
     pub(crate) workspace: String,
     pub(crate) network: String,
+    /// Region whose URL it is; empty for global kinds.
+    pub(crate) region: String,
     /// Name of the resource; none for the collection.
     pub(crate) name: Option<String>,
+    /// What is asked of the resource, below its own path.
+    pub(crate) action: Option<Action>,
 }
 
 impl Target {
@@ -48,22 +57,29 @@ impl Target {
 
     /// The methods the path has, for `Allow`.
     pub(crate) fn methods(&self) -> &'static str {
-        if self.name.is_some() && !self.info.catalogue {
-            "GET, HEAD, PUT, DELETE"
+        if self.action.is_some() {
+            "POST, OPTIONS"
+        } else if self.name.is_some() && !self.info.catalogue {
+            "GET, HEAD, PUT, DELETE, OPTIONS"
         } else {
-            "GET, HEAD"
+            "GET, HEAD, OPTIONS"
         }
     }
 }
 
-/// The route of a path, if there is one.
-pub(crate) fn parse(path: &str) -> Option<Route> {
+/// The route of a path.
+///
+/// # Errors
+/// There is none, or another server has it; the text says so to the client.
+pub(crate) fn parse(path: &str, served: &Served) -> Result<Route, String> {
+    let nothing = || "there is nothing at this path".to_owned();
     if path.len() > limits::PATH_LEN_MAX {
-        return None;
+        return Err(nothing());
     }
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments = path
-        .strip_prefix('/')?
+        .strip_prefix('/')
+        .ok_or_else(nothing)?
         .split('/')
         .map(|segment| {
             percent_decode_str(segment)
@@ -71,19 +87,53 @@ pub(crate) fn parse(path: &str) -> Option<Route> {
                 .map(|s| s.into_owned())
         })
         .collect::<Result<Vec<_>, _>>()
-        .ok()?;
+        .map_err(|_| "the path is not UTF-8".to_owned())?;
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    match segments.as_slice() {
-        [".wellknown", "secapi"] => Some(Route::WellKnown),
-        ["providers", provider, ".wellknown", "secapi"]
-            if ecp_xrds::by_provider(provider).next().is_some() =>
-        {
-            Some(Route::WellKnown)
+    let (region, below) = match segments.as_slice() {
+        ["regions", region, below @ ..] => (Some(*region), below),
+        below => (None, below),
+    };
+    if let Some(region) = region.filter(|r| !served.region(r)) {
+        return Err(format!(
+            "region {region:?} is not served here; {}",
+            served.summary()
+        ));
+    }
+    let region_of = |provider: &str| {
+        let known = ecp_xrds::by_provider(provider).next().is_some();
+        if !known {
+            return Err(nothing());
+        }
+        if !served.provider(provider) {
+            return Err(format!(
+                "{provider} is not served here; {}",
+                served.summary()
+            ));
+        }
+        match (is_global(provider), region) {
+            (true, Some(_)) => Err(format!(
+                "{provider} is global; it is at {}",
+                served.url("", provider)
+            )),
+            (true, None) => Ok(String::new()),
+            (false, _) => Ok(region.unwrap_or(served.first_region()).to_owned()),
+        }
+    };
+    match below {
+        [".wellknown", "secapi"] => Ok(Route::WellKnown {
+            region: region.unwrap_or(served.first_region()).to_owned(),
+        }),
+        ["providers", provider, ".wellknown", "secapi"] => {
+            region_of(provider).map(|region| Route::WellKnown { region })
         }
         ["providers", provider, "v1", rest @ ..] => {
-            ecp_xrds::by_provider(provider).find_map(|info| target(info, rest).map(Route::Seca))
+            let region = region_of(provider)?;
+            ecp_xrds::by_provider(provider)
+                .find_map(|info| target(info, &region, rest))
+                .map(Route::Seca)
+                .ok_or_else(nothing)
         }
-        _ => None,
+        _ => Err(nothing()),
     }
 }
 
@@ -114,15 +164,7 @@ pub(crate) fn template(info: &KindInfo) -> String {
     path
 }
 
-/// The providers that are served, in order.
-pub(crate) fn providers() -> Vec<&'static str> {
-    let mut providers: Vec<&str> = ecp_xrds::kinds().iter().map(|k| k.provider).collect();
-    providers.sort_unstable();
-    providers.dedup();
-    providers
-}
-
-fn target(info: &'static KindInfo, segments: &[&str]) -> Option<Target> {
+fn target(info: &'static KindInfo, region: &str, segments: &[&str]) -> Option<Target> {
     let mut names = [""; 3];
     let mut rest = segments;
     for (slot, parent) in names.iter_mut().zip(parents(info)) {
@@ -134,10 +176,17 @@ fn target(info: &'static KindInfo, segments: &[&str]) -> Option<Target> {
             _ => return None,
         }
     }
-    let name = match rest {
-        [collection] if *collection == info.collection => None,
-        [collection, name] if *collection == info.collection && !name.is_empty() => {
-            Some((*name).to_owned())
+    let Some((collection, below)) = rest.split_first() else {
+        return None;
+    };
+    if *collection != info.collection {
+        return None;
+    }
+    let (name, action) = match below {
+        [] => (None, None),
+        [name] if !name.is_empty() => (Some((*name).to_owned()), None),
+        [name, asked] if !name.is_empty() => {
+            (Some((*name).to_owned()), Some(Action::of(info, asked)?))
         }
         _ => return None,
     };
@@ -147,19 +196,80 @@ fn target(info: &'static KindInfo, segments: &[&str]) -> Option<Target> {
         tenant,
         workspace,
         network,
+        region: region.to_owned(),
         name,
+        action,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::regions::Apis;
 
     fn parts(path: &str) -> Option<(&'static str, String, String, Option<String>)> {
-        match parse(path)? {
+        match parse(path, &served(Apis::All)).ok()? {
             Route::Seca(t) => Some((t.info.kind, t.tenant, t.workspace, t.name)),
-            Route::WellKnown => Some(("wellknown", String::new(), String::new(), None)),
+            Route::WellKnown { .. } => Some(("wellknown", String::new(), String::new(), None)),
         }
+    }
+
+    fn served(apis: Apis) -> Served {
+        let mut served = Served::new(vec!["r1".into(), "r2".into()], "http://x");
+        served.apis = apis;
+        served
+    }
+
+    #[test]
+    fn a_url_belongs_to_one_region() {
+        let region = |path: &str| match parse(path, &served(Apis::All)) {
+            Ok(Route::Seca(target)) => Ok(target.region),
+            Ok(Route::WellKnown { region }) => Ok(region),
+            Err(why) => Err(why),
+        };
+        let images = "/providers/seca.storage/v1/tenants/t/images";
+        for (path, want) in [
+            (images.to_owned(), "r1"),
+            (format!("/regions/r1{images}"), "r1"),
+            (format!("/regions/r2{images}"), "r2"),
+            ("/.wellknown/secapi".into(), "r1"),
+            ("/regions/r2/.wellknown/secapi".into(), "r2"),
+            (
+                "/regions/r2/providers/seca.storage/.wellknown/secapi".into(),
+                "r2",
+            ),
+            ("/providers/seca.region/v1/regions/r2".into(), ""),
+        ] {
+            assert_eq!(region(&path).as_deref(), Ok(want), "{path}");
+        }
+        for (path, why) in [
+            (
+                format!("/regions/r3{images}"),
+                "region \"r3\" is not served here; this server has all APIs, for the regions: r1, r2",
+            ),
+            (
+                "/regions/r2/providers/seca.region/v1/regions".into(),
+                "seca.region is global; it is at http://x/providers/seca.region",
+            ),
+            ("/regions".into(), "there is nothing at this path"),
+            ("/regions/r2".into(), "there is nothing at this path"),
+        ] {
+            assert_eq!(region(&path), Err(why.into()), "{path}");
+        }
+    }
+
+    #[test]
+    fn apis_of_other_servers_are_named() {
+        let why = |apis, path: &str| parse(path, &served(apis)).expect_err("refused");
+        assert_eq!(
+            why(Apis::Regional, "/providers/seca.region/v1/regions"),
+            "seca.region is not served here; \
+             this server has the regional APIs only, for the regions: r1, r2"
+        );
+        let global = why(Apis::Global, "/providers/seca.storage/v1/tenants/t/skus");
+        assert!(
+            global.starts_with("seca.storage is not served here; this server has the global APIs")
+        );
     }
 
     #[test]

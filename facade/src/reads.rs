@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use ecp_xrds::Scope;
 use ecp_xrds::selector::Selector;
+use ecp_xrds::{KindInfo, Scope};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Serialize;
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::cache::{Entry, KindCache};
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
-use crate::path::{self, Target};
+use crate::path::Target;
 use crate::query::{self, ListQuery, SkipTokens};
-use crate::view::{Lens, document, provider_url, resource};
+use crate::view::{Lens, document, resource};
 
 impl Facade {
     /// One resource.
@@ -35,7 +35,8 @@ impl Facade {
         };
         let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
         let entry = if query::no_cache(headers) {
-            self.read_through(target, &namespace, name).await?
+            let entry = self.read_through(target, &namespace, name).await?;
+            entry.filter(|entry| self.sees(target, entry))
         } else {
             self.find(target, &namespace, name).await?
         };
@@ -62,21 +63,25 @@ impl Facade {
         let tokens = SkipTokens::new(path, &query.labels, deleted);
         let after = query.skip_token.map(|t| tokens.read(&t)).transpose()?;
         let lens = self.lens(target);
-        let shows = |entry: &Entry| deleted.shows(entry.deleting() || lens.doomed.is_some());
+        let wanted = |entry: &Entry| {
+            deleted.shows(entry.deleting() || lens.doomed.is_some())
+                && self.sees(target, entry)
+                && selects(&selector, entry)
+        };
         let (entries, more) = match self.list_namespace(target).await? {
+            Some(namespace) if target.info.catalogue => {
+                let kind = self.list_cache(target, &namespace, headers).await?;
+                let (all, _) = kind.page(&namespace, "", None, usize::MAX, wanted);
+                let first = self.config().served.first_region();
+                catalogue_page(all, target.info, first, after.as_deref(), query.limit)
+            }
             Some(namespace) => {
                 let kind = self.list_cache(target, &namespace, headers).await?;
                 let prefix = match target.info.scope {
                     Scope::Network => format!("{}/", target.network),
                     Scope::Cluster | Scope::Tenant | Scope::Workspace => String::new(),
                 };
-                kind.page(
-                    &namespace,
-                    &prefix,
-                    after.as_deref(),
-                    query.limit,
-                    |entry| shows(entry) && selects(&selector, entry),
-                )
+                kind.page(&namespace, &prefix, after.as_deref(), query.limit, wanted)
             }
             None => (Vec::new(), false),
         };
@@ -91,6 +96,10 @@ impl Facade {
     /// The namespace to list; none for a tenant that has nothing yet.
     async fn list_namespace(&self, target: &Target) -> Result<Option<String>, ApiError> {
         let namespace = self.namespace_of(target).await?;
+        let inside = matches!(target.info.scope, Scope::Workspace | Scope::Network);
+        if inside && let Some(elsewhere) = self.workspace_elsewhere(target) {
+            return Err(ApiError::new(ErrorKind::NotFound, elsewhere));
+        }
         match (target.info.scope, &namespace) {
             (Scope::Workspace | Scope::Network, None) if !self.parents_exist(target) => {
                 Err(ApiError::new(
@@ -123,19 +132,40 @@ impl Facade {
     }
 
     /// `/.wellknown/secapi` (section 1.1).
-    pub(crate) fn well_known(&self) -> Response<Body> {
-        let endpoints: Vec<_> = path::providers()
+    pub(crate) fn well_known(&self, region: &str) -> Response<Body> {
+        let served = &self.config().served;
+        let endpoints: Vec<_> = served
+            .providers()
             .into_iter()
             .map(|provider| {
                 json!({
                     "provider": format!("{provider}/v1"),
-                    "url": provider_url(&self.config().public_url, provider),
+                    "url": served.url(region, provider),
                 })
             })
             .collect();
         let body = json!({"version": "v1", "endpoints": endpoints});
         json_response(StatusCode::OK, Bytes::from(body.to_string()))
     }
+}
+
+/// A page of a catalogue. Regions come own first (section 4.3), and an entry that a region has of
+/// its own stands for one of the same name that all have.
+fn catalogue_page(
+    mut all: Vec<Arc<Entry>>,
+    info: &KindInfo,
+    first: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> (Vec<Arc<Entry>>, bool) {
+    let place = |name: &str| (info.kind != "Region" || name != first, name.to_owned());
+    all.sort_by_cached_key(|e| (place(e.name()), e.spec("region").is_none()));
+    all.dedup_by(|next, kept| next.name() == kept.name());
+    let after = after.map(|key| place(key.split('\n').next().unwrap_or(key)));
+    all.retain(|e| after.as_ref().is_none_or(|after| place(e.name()) > *after));
+    let more = all.len() > limit;
+    all.truncate(limit);
+    (all, more)
 }
 
 fn selects(selector: &Selector, entry: &Entry) -> bool {

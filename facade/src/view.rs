@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Entry;
 use crate::limits;
+use crate::regions::{Served, is_global};
 
 /// Status fields that are Crossplane's or ours and not part of a SECA status.
 pub(crate) const HIDDEN_STATUS_FIELDS: [&str; 9] = [
@@ -44,10 +45,10 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Lens<'a> {
     pub(crate) info: &'static KindInfo,
     pub(crate) place: Place<'a>,
-    /// Region of resources that do not say one.
+    /// Region whose URL is asked, and so that of resources that do not say one.
     pub(crate) region: &'a str,
-    /// Base of the URLs this facade answers at.
-    pub(crate) public_url: &'a str,
+    /// Where the facade itself answers.
+    pub(crate) served: &'a Served,
     /// Since when the workspace or network that the resource is in is being deleted: it goes with
     /// that, though it may not have been told yet.
     pub(crate) doomed: Option<Timestamp>,
@@ -79,7 +80,7 @@ pub(crate) fn has_times(info: &KindInfo) -> bool {
 
 /// What is global has no region in its metadata (section 2.2).
 pub(crate) fn has_region(info: &KindInfo) -> bool {
-    info.provider != "seca.region" && info.provider != "seca.authorization"
+    !is_global(info.provider)
 }
 
 #[derive(Serialize)]
@@ -269,28 +270,24 @@ impl Serialize for Spec<'_> {
     }
 }
 
-/// The providers of a region. For its own region a facade knows better than any manifest where
+/// The providers of a region. For its own regions a facade knows better than any manifest where
 /// it can be reached, so it fills in the URLs of the APIs that it serves itself.
 fn region_providers<'a>(lens: &Lens<'_>, entry: &Entry, providers: &'a Value) -> Cow<'a, Value> {
-    let (Some(all), true) = (providers.as_array(), entry.name() == lens.region) else {
+    let (region, served) = (entry.name(), lens.served);
+    let Some(all) = providers.as_array() else {
         return Cow::Borrowed(providers);
     };
-    let served = |name: &str| ecp_xrds::by_provider(name).next().is_some();
+    let here = |name: &str| served.provider(name) && (is_global(name) || served.region(region));
     let with_url = |provider: &Value| {
         let mut provider = provider.clone();
         let name = provider.get("name").and_then(Value::as_str).unwrap_or("");
         let version = provider.get("version").and_then(Value::as_str);
-        if served(name) && version == Some("v1") {
-            provider["url"] = json!(provider_url(lens.public_url, name));
+        if here(name) && version == Some("v1") {
+            provider["url"] = json!(served.url(region, name));
         }
         provider
     };
     Cow::Owned(all.iter().map(with_url).collect())
-}
-
-/// Base URL of an API of this facade, without the version (section 1.1).
-pub(crate) fn provider_url(public_url: &str, provider: &str) -> String {
-    format!("{public_url}/providers/{provider}")
 }
 
 /// One condition as it is shown.

@@ -1,10 +1,14 @@
 //! Tests of the view.
 
+use std::sync::LazyLock;
+
 use ecp_xrds::{by_kind, intent_digest};
 
 use super::*;
 
 const LENS_REGION: &str = "region-1";
+static SERVED: LazyLock<Served> =
+    LazyLock::new(|| Served::new(vec![LENS_REGION.into()], "http://127.0.0.1:8080"));
 
 fn lens(kind: &str) -> Lens<'static> {
     Lens {
@@ -15,7 +19,7 @@ fn lens(kind: &str) -> Lens<'static> {
             network: "",
         },
         region: LENS_REGION,
-        public_url: "http://127.0.0.1:8080",
+        served: &SERVED,
         doomed: None,
     }
 }

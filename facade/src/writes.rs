@@ -52,13 +52,13 @@ impl Facade {
         let condition = query::if_unmodified_since(put.headers)?;
         let document = Document::parse(put.body)?;
         check_names(target, name)?;
-        self.check_region(document.region.as_deref())?;
+        self.check_region(target, document.region.as_deref())?;
         self.check_parents(target).await?;
         let existing = self.existing(target, name, condition).await?;
         if let Some(entry) = &existing {
             refuse_deleting(entry, target)?;
         }
-        let region = self.region_for(document.region.as_deref(), existing.as_deref())?;
+        let region = self.region_for(target, existing.as_deref())?;
         let mut checked = document.check(target, name, region.as_deref(), existing.as_deref())?;
         checked.deferred = self
             .check_content(target, &checked.spec, existing.as_deref())
@@ -91,47 +91,69 @@ impl Facade {
         Ok(response)
     }
 
-    /// The region the client asks for. It must be known; an empty one is none (section 3.2).
-    fn check_region(&self, requested: Option<&str>) -> Result<(), ApiError> {
+    /// The region the client asks for. It must be known, and that of the URL; an empty one is none
+    /// (section 3.2).
+    fn check_region(&self, target: &Target, requested: Option<&str>) -> Result<(), ApiError> {
         let Some(region) = requested else {
             return Ok(());
         };
-        if self.region_exists(region) {
-            Ok(())
-        } else {
-            Err(ApiError::new(
+        let refuse = |kind, detail| {
+            Err(ApiError::new(kind, format!("metadata.region: {detail}"))
+                .at_pointer("/metadata/region"))
+        };
+        let served = &self.config().served;
+        if !self.region_exists(region) {
+            refuse(
                 ErrorKind::ReferenceMissing,
-                format!("metadata.region: region {region:?} does not exist"),
+                format!("region {region:?} does not exist"),
             )
-            .at_pointer("/metadata/region"))
+        } else if !target.region.is_empty() && region != target.region {
+            let own = &target.region;
+            let hint = if served.region(region) {
+                let url = served.url(region, target.info.provider);
+                format!("; that of {region:?} is {url}")
+            } else {
+                String::new()
+            };
+            refuse(
+                ErrorKind::Invalid,
+                format!("this is the URL of region {own:?}{hint}"),
+            )
+        } else {
+            Ok(())
         }
     }
 
-    /// The region to write: a resource stays where it is.
+    /// The region to write: a resource stays where it is, and names are unique in all regions.
     fn region_for(
         &self,
-        requested: Option<&str>,
+        target: &Target,
         existing: Option<&Entry>,
     ) -> Result<Option<String>, ApiError> {
         let Some(entry) = existing else {
-            return Ok(Some(requested.unwrap_or(&self.config().region).to_owned()));
+            return Ok(Some(target.region.clone()).filter(|r| !r.is_empty()));
         };
-        let stored = entry.spec("region").and_then(Value::as_str);
-        match (stored, requested) {
-            (Some(stored), Some(requested)) if stored != requested => Err(ApiError::new(
-                ErrorKind::Invalid,
-                format!("metadata.region: the resource is in region {stored} and cannot move"),
-            )
-            .at_pointer("/metadata/region")),
-            (Some(stored), _) => Ok(Some(stored.to_owned())),
-            (None, _) => Ok(None),
+        if self.sees(target, entry) {
+            return Ok(entry.spec("region").and_then(Value::as_str).map(Into::into));
         }
+        let region = self.region_of(entry);
+        Err(ApiError::new(
+            ErrorKind::Conflict,
+            format!(
+                "{} {:?} exists already, in region {region:?}",
+                target.info.noun,
+                entry.name()
+            ),
+        ))
     }
 
     /// Refuses a write below a workspace or network that does not exist or is being deleted.
     async fn check_parents(&self, target: &Target) -> Result<(), ApiError> {
         if self.has_parents(target).await? {
             return Ok(());
+        }
+        if let Some(elsewhere) = self.workspace_elsewhere(target) {
+            return Err(ApiError::new(ErrorKind::ParentMissing, elsewhere));
         }
         let what = match target.info.scope {
             Scope::Network => format!(

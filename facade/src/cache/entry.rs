@@ -188,8 +188,20 @@ fn key_of(info: &KindInfo, object: &Value) -> String {
                 .unwrap_or_default();
             item_key(network, name)
         }
+        Scope::Cluster if info.kind != "Region" => {
+            let region = object.get("spec").and_then(|s| s.get("region"));
+            match region.and_then(Value::as_str) {
+                Some(region) => regional_key(name, region),
+                None => item_key("", name),
+            }
+        }
         Scope::Cluster | Scope::Tenant | Scope::Workspace => item_key("", name),
     }
+}
+
+/// The key of a catalogue entry that one region offers: several may offer one of the same name.
+pub(crate) fn regional_key(name: &str, region: &str) -> String {
+    format!("{name}\n{region}")
 }
 
 /// The key of a resource in its namespace; `network` is empty for kinds without one.

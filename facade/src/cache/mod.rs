@@ -13,7 +13,7 @@ use ecp_xrds::KindInfo;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use entry::{Entry, is_replaced, item_key};
+pub(crate) use entry::{Entry, is_replaced, item_key, regional_key};
 pub(crate) use kind::KindCache;
 pub(crate) use namespaces::{Namespaces, derived_name};
 

@@ -110,8 +110,7 @@ impl Facade {
         let Some(zone) = zone.filter(|zone| !zone.is_empty() && !change.same("zone")) else {
             return;
         };
-        let said = change.spec.get("region").and_then(Value::as_str);
-        let name = said.unwrap_or(&self.config().region);
+        let name = change.target.region.as_str();
         let Some(region) = self
             .cache()
             .by_kind("Region")
@@ -135,7 +134,8 @@ impl Facade {
     /// Whether a region is known here.
     pub(crate) fn region_exists(&self, name: &str) -> bool {
         let regions = self.cache().by_kind("Region");
-        name == self.config().region || regions.is_some_and(|r| r.get("", name).is_some())
+        let served = &self.config().served.regions;
+        served.iter().any(|r| r == name) || regions.is_some_and(|r| r.get("", name).is_some())
     }
 
     /// Whether the workspace (and network) of a target exist and are not being deleted. What the

@@ -123,7 +123,9 @@ impl Facade {
             tenant: resolved.tenant.clone(),
             workspace: resolved.workspace.clone().unwrap_or_default(),
             network: resolved.network.clone().unwrap_or_default(),
+            region: target.region.clone(),
             name: Some(resolved.name.clone()),
+            action: None,
         };
         if !to.catalogue && !self.has_parents(&named).await? {
             return Ok(missing());

@@ -9,7 +9,7 @@ mod schemas;
 use serde_json::{Map, Value, json};
 
 use crate::config::Profile;
-use crate::path;
+use crate::regions::Served;
 
 /// Where the document is served.
 pub(crate) const PATH: &str = "/openapi.json";
@@ -35,10 +35,10 @@ fn profile_note(profile: Profile) -> &'static str {
     }
 }
 
-/// The OpenAPI 3.1 document of a facade with a profile, reached at a base URL.
+/// The OpenAPI 3.1 document of a facade with a profile.
 ///
 /// It is the one served at `/openapi.json`.
-pub fn openapi(profile: Profile, public_url: &str) -> Value {
+pub fn openapi(profile: Profile, served: &Served) -> Value {
     let mut components = Map::new();
     components.insert("schemas".into(), schemas::all().into());
     components.insert("parameters".into(), operations::parameters());
@@ -55,18 +55,36 @@ pub fn openapi(profile: Profile, public_url: &str) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": format!("{DESCRIPTION}\n\n{}", profile_note(profile)),
         },
-        "servers": [{"url": public_url}],
+        "servers": servers(served),
         "security": [{"bearer": []}],
-        "tags": tags(),
-        "paths": operations::paths(profile),
+        "tags": tags(served),
+        "paths": operations::paths(profile, served),
         "components": components,
     })
 }
 
+/// The base URL, and that of regions other than the first.
+fn servers(served: &Served) -> Vec<Value> {
+    let base = served.public_url();
+    let mut servers = vec![json!({"url": base})];
+    if let [_, others @ ..] = served.regions.as_slice()
+        && let Some(first) = others.first()
+        && served.region(first)
+    {
+        servers.push(json!({
+            "url": format!("{base}/regions/{{region}}"),
+            "description": "Regional APIs of another region.",
+            "variables": {"region": {"default": first, "enum": others}},
+        }));
+    }
+    servers
+}
+
 /// One tag per provider, and one for what operators read.
-fn tags() -> Vec<Value> {
+fn tags(served: &Served) -> Vec<Value> {
     let tag = |(name, what): (&str, String)| json!({"name": name, "description": what});
-    path::providers()
+    served
+        .providers()
         .into_iter()
         .map(|provider| (provider, format!("Provider {provider}, version v1.")))
         .chain([(

@@ -9,6 +9,7 @@ use crate::config::Profile;
 use crate::error::ErrorKind;
 use crate::limits;
 use crate::path;
+use crate::regions::Served;
 
 pub(super) const SERVER_TAG: &str = "server";
 
@@ -20,9 +21,12 @@ pub(super) const NAME_PATTERN: &str =
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$";
 
 /// Every path.
-pub(super) fn paths(profile: Profile) -> Map<String, Value> {
+pub(super) fn paths(profile: Profile, served: &Served) -> Map<String, Value> {
     let mut paths = Map::new();
     for info in ecp_xrds::kinds() {
+        if !served.provider(info.provider) {
+            continue;
+        }
         let collection = path::template(info);
         let item = format!("{collection}/{{name}}");
         paths.insert(collection, collection_item(profile, info));
@@ -36,7 +40,7 @@ pub(super) fn paths(profile: Profile) -> Map<String, Value> {
         json!({"get": open(id, "Which APIs are served, and where.", responses)})
     };
     paths.insert("/.wellknown/secapi".into(), discovery("discover"));
-    for provider in path::providers() {
+    for provider in served.providers() {
         let name = provider.rsplit('.').next().unwrap_or(provider);
         let path = format!("/providers/{provider}/.wellknown/secapi");
         paths.insert(path, discovery(&format!("discover_{name}")));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use ecp_facade::{Profile, openapi};
+use ecp_facade::{Profile, Served, openapi};
 use http::{HeaderMap, Method, StatusCode};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,10 @@ struct Contract {
 
 impl Contract {
     fn new(profile: Profile) -> Self {
-        let mut document = openapi(profile, "http://facade.test");
+        let mut document = openapi(
+            profile,
+            &Served::new(vec!["region-1".into()], "http://facade.test"),
+        );
         close(&mut document["components"]["schemas"]);
         Self {
             document,
