@@ -7,7 +7,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::extract::State;
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -98,6 +98,15 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
+/// What OPTIONS answers: the methods of the path.
+fn options(target: &Target) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let methods = HeaderValue::from_static(target.methods());
+    response.headers_mut().insert(ALLOW, methods);
+    response
+}
+
 fn text_response(text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     let media = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -181,6 +190,17 @@ impl Facade {
         };
         let headers = &parts.headers;
         let path = parts.uri.path();
+        if parts.method == Method::OPTIONS {
+            return Ok(options(&target));
+        }
+        if let (Some(action), Some(name)) = (target.action, &target.name) {
+            if parts.method != Method::POST {
+                return Err(ApiError::method_not_allowed(target.methods()));
+            }
+            let verb = format!("post.{}", action.as_str());
+            self.authorize(&identity, &target, &verb).await?;
+            return self.power(slot, &target, name, action, headers).await;
+        }
         match (&parts.method, target.name.as_deref()) {
             (&Method::GET | &Method::HEAD, Some(name)) => {
                 self.authorize(&identity, &target, "get").await?;

@@ -119,12 +119,13 @@ pub(crate) fn parse(path: &str, served: &Served) -> Result<Route, String> {
             (false, _) => Ok(region.unwrap_or(served.first_region()).to_owned()),
         }
     };
+    let well_known = || Route::WellKnown {
+        region: region.unwrap_or(served.first_region()).to_owned(),
+    };
     match below {
-        [".wellknown", "secapi"] => Ok(Route::WellKnown {
-            region: region.unwrap_or(served.first_region()).to_owned(),
-        }),
+        [".wellknown", "secapi"] => Ok(well_known()),
         ["providers", provider, ".wellknown", "secapi"] => {
-            region_of(provider).map(|region| Route::WellKnown { region })
+            region_of(provider).map(|_| well_known())
         }
         ["providers", provider, "v1", rest @ ..] => {
             let region = region_of(provider)?;

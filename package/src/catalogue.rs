@@ -24,10 +24,10 @@ const STORAGE_SKUS: [(&str, i64); 3] = [("RD100", 100), ("RD500", 500), ("RD2K",
 const VOLUME_SIZE_GB_MIN: i64 = 50;
 
 /// What a new control plane starts with, in the order it should be created: the system namespace,
-/// the dummy cloud's default configuration, a region in it and its SKUs.
+/// the dummy cloud's default configuration, regions in it, and the SKUs that all of them offer.
 ///
-/// `rest_url` is where the facade is reached, without `/providers`.
-pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
+/// `url` is where the facade is reached: the base URL of a provider in a region, without version.
+pub fn catalogue(regions: &[String], url: impl Fn(&str, &str) -> String) -> Vec<Value> {
     let mut objects = vec![
         json!({
             "apiVersion": "v1",
@@ -40,8 +40,8 @@ pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
             "metadata": {"name": "default"},
             "spec": {},
         }),
-        region_object(region, rest_url),
     ];
+    objects.extend(regions.iter().map(|region| region_object(region, &url)));
     objects.extend(STORAGE_SKUS.map(|(name, iops)| storage_sku(name, iops)));
     objects.extend(
         INSTANCE_SKUS
@@ -54,15 +54,12 @@ pub fn catalogue(region: &str, rest_url: &str) -> Vec<Value> {
     objects
 }
 
-fn region_object(region: &str, rest_url: &str) -> Value {
-    let base = rest_url.trim_end_matches('/');
+fn region_object(region: &str, url: impl Fn(&str, &str) -> String) -> Value {
     let served: BTreeSet<&str> = ecp_xrds::kinds().iter().map(|k| k.provider).collect();
     // A client takes the URL as the base of `v1/...`, so the version is not in it.
     let providers: Vec<Value> = served
         .into_iter()
-        .map(|name| {
-            json!({"name": name, "version": "v1", "url": format!("{base}/providers/{name}")})
-        })
+        .map(|name| json!({"name": name, "version": "v1", "url": url(region, name)}))
         .collect();
     json!({
         "apiVersion": "v1.secapi.cloud/v1",
@@ -114,11 +111,13 @@ mod tests {
 
     #[test]
     fn the_catalogue_is_valid_and_says_where_the_apis_are() {
-        let objects = catalogue("region-1", "http://127.0.0.1:8080/");
+        let url = |region: &str, provider: &str| format!("http://x/{region}/{provider}");
+        let objects = catalogue(&["region-1".into(), "region-2".into()], url);
         let kinds: Vec<_> = objects.iter().map(|o| object::gvk(o).kind).collect();
-        assert_eq!(kinds[..3], ["Namespace", "ClusterProviderConfig", "Region"]);
+        let first = ["Namespace", "ClusterProviderConfig", "Region", "Region"];
+        assert_eq!(kinds[..4], first);
         let skus = ["StorageSKU", "InstanceSKU", "NetworkSKU"];
-        assert_eq!(kinds[3..], skus.map(|kind| [kind; 3]).concat());
+        assert_eq!(kinds[4..], skus.map(|kind| [kind; 3]).concat());
         for object in &objects[2..] {
             let info = ecp_xrds::by_kind(&object::gvk(object).kind).unwrap();
             assert_eq!(ecp_xrds::validate(info, &object["spec"]), []);
@@ -129,11 +128,8 @@ mod tests {
             .iter()
             .find(|p| p["name"] == "seca.storage")
             .unwrap();
-        assert_eq!(
-            storage["url"],
-            "http://127.0.0.1:8080/providers/seca.storage"
-        );
-        assert_eq!(objects[4]["metadata"]["name"], "rd500");
-        assert_eq!(ecp_xrds::seca_name(&objects[4]), "RD500");
+        assert_eq!(storage["url"], "http://x/region-1/seca.storage");
+        assert_eq!(objects[5]["metadata"]["name"], "rd500");
+        assert_eq!(ecp_xrds::seca_name(&objects[5]), "RD500");
     }
 }

@@ -13,6 +13,8 @@ use serde_json::Value;
 
 const FIELD_MANAGER: &str = "ecp-install";
 const CONCURRENCY: usize = 16;
+/// How often a change may lose against another one.
+const CONFLICTS_MAX: usize = 5;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A kind that is installed: what `kube` needs to address it.
@@ -68,23 +70,75 @@ pub(crate) async fn apply(client: &Client, kind: &Kind, objects: Vec<Value>) -> 
         .await
 }
 
-/// Creates an object unless one of its name exists.
+/// Creates an object unless one of its name exists; returns whether it did.
 pub(crate) async fn create_if_absent(
     client: &Client,
     kind: &Kind,
-    value: Value,
-) -> anyhow::Result<()> {
-    let (name, namespace) = (
-        object::name(&value).to_owned(),
-        object::namespace(&value).map(str::to_owned),
-    );
-    let wanted: DynamicObject = serde_json::from_value(value).context("reading a manifest")?;
-    let api = kind.api(client, namespace.as_deref());
+    value: &Value,
+) -> anyhow::Result<bool> {
+    let name = object::name(value);
+    let wanted: DynamicObject =
+        serde_json::from_value(value.clone()).context("reading a manifest")?;
+    let api = kind.api(client, object::namespace(value));
     match api.create(&Default::default(), &wanted).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error).with_context(|| format!("creating {} {name}", kind.resource.kind)),
     }
+}
+
+/// Gives the providers of an existing Region the URLs they have in `wanted`, and adds those that
+/// are missing. All else stays as its owner has it.
+pub(crate) async fn refresh_urls(
+    client: &Client,
+    kind: &Kind,
+    wanted: &Value,
+) -> anyhow::Result<()> {
+    let name = object::name(wanted);
+    let api = kind.api(client, None);
+    let refresh = async || -> kube::Result<()> {
+        let existing = api.get(name).await?;
+        let old = existing.data["spec"]["providers"].as_array();
+        let mut providers = old.cloned().unwrap_or_default();
+        for provider in wanted["spec"]["providers"].as_array().into_iter().flatten() {
+            let same = |p: &&mut Value| {
+                p["name"] == provider["name"] && p["version"] == provider["version"]
+            };
+            match providers.iter_mut().find(same) {
+                Some(known) => known["url"] = provider["url"].clone(),
+                None => providers.push(provider.clone()),
+            }
+        }
+        if old == Some(&providers) {
+            return Ok(());
+        }
+        let patch = serde_json::json!({
+            "metadata": {"resourceVersion": existing.metadata.resource_version},
+            "spec": {"providers": providers},
+        });
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        api.patch(name, &params, &Patch::Merge(patch)).await?;
+        Ok(())
+    };
+    for _ in 1..CONFLICTS_MAX {
+        match refresh().await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            done => return done.with_context(|| format!("telling region {name} its URLs")),
+        }
+    }
+    refresh()
+        .await
+        .with_context(|| format!("telling region {name} its URLs"))
+}
+
+/// The names of all objects of a cluster-scoped kind.
+pub(crate) async fn names(client: &Client, kind: &Kind) -> anyhow::Result<Vec<String>> {
+    let all = kind.api(client, None).list(&Default::default()).await;
+    let all = all.with_context(|| format!("listing objects of kind {}", kind.resource.kind))?;
+    Ok(all.items.iter().map(|o| o.name_any()).collect())
 }
 
 /// Whether an object exists.

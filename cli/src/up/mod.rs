@@ -192,15 +192,23 @@ async fn install_and_start(
     );
     apply(&client, &composition, ecp_package::compositions(flavour)).await?;
     wait_for(&client, &xrd, names, "Established").await?;
-    for value in ecp_package::catalogue(&options.region, &endpoints.rest_url()) {
+    let served = options.served(endpoints);
+    let url = |region: &str, provider: &str| served.url(region, provider);
+    for value in ecp_package::catalogue(&served.regions, url) {
         let gvk = object::gvk(&value);
         let kind = parts::kind_of(&gvk)
             .with_context(|| format!("the catalogue has a {gvk}, which nothing installs"))?;
-        let urls = rest_urls(&value);
-        create_if_absent(&client, &kind, value).await?;
-        if let Some(urls) = urls {
+        if !create_if_absent(&client, &kind, &value).await? && gvk.kind == "Region" {
             // The port may differ from the last start's; the rest of a Region is its owner's.
-            apply(&client, &kind, vec![urls]).await?;
+            install::refresh_urls(&client, &kind, &value).await?;
+        }
+    }
+    let region = Kind::new("v1.secapi.cloud", "v1", "Region", "regions");
+    for name in install::names(&client, &region).await? {
+        if !served.region(&name) {
+            output::note(&format!(
+                "note: region {name} exists, but is not served: add --region {name}"
+            ));
         }
     }
     Ok(())
@@ -232,16 +240,4 @@ async fn refuse_other_flavour(
         }
     }
     Ok(())
-}
-
-/// The part of a Region that says where this process serves REST.
-fn rest_urls(object: &serde_json::Value) -> Option<serde_json::Value> {
-    (object["kind"] == "Region").then(|| {
-        serde_json::json!({
-            "apiVersion": object["apiVersion"],
-            "kind": object["kind"],
-            "metadata": { "name": object["metadata"]["name"] },
-            "spec": { "providers": object["spec"]["providers"] },
-        })
-    })
 }

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use ecp_facade::{Profile, ReferencePolicies, ReferencePolicy};
+use ecp_facade::{Profile, ReferencePolicies, ReferencePolicy, Served};
 use ecp_xrds::Flavour;
+
+use super::data_dir::Endpoints;
 
 /// Options of `ecp up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -20,9 +22,10 @@ pub(crate) struct Options {
     /// Keep everything in memory; only certificates, `kubeconfig` and `token` touch the disk.
     #[arg(long)]
     pub(crate) ephemeral: bool,
-    /// Name of the region, made on the dummy cloud when it does not exist.
-    #[arg(long, value_name = "NAME", default_value = "region-1", value_parser = region)]
-    pub(crate) region: String,
+    /// Name of a region, made on the dummy cloud when it does not exist. May be repeated: the first
+    /// is the default one.
+    #[arg(long = "region", value_name = "NAME", default_value = "region-1", value_parser = region)]
+    pub(crate) regions: Vec<String>,
     /// Ask for no token, over REST and the Kubernetes API. Never for anything but a laptop.
     #[arg(long)]
     pub(crate) insecure_dev: bool,
@@ -89,8 +92,21 @@ fn references(text: &str) -> Result<ReferencesOption, String> {
     Ok(ReferencesOption::Field(kind.into(), field.into(), policy))
 }
 
+impl Options {
+    /// What the REST API serves.
+    pub(crate) fn served(&self, endpoints: Endpoints) -> Served {
+        let mut regions: Vec<String> = Vec::new();
+        for region in &self.regions {
+            if !regions.contains(region) {
+                regions.push(region.clone());
+            }
+        }
+        Served::new(regions, endpoints.rest_url())
+    }
+}
+
 /// A name that both a Region and its location in the dummy cloud can have.
-fn region(name: &str) -> Result<String, String> {
+pub(crate) fn region(name: &str) -> Result<String, String> {
     if ecp_meta::names::is_dns1123_label(name) {
         return Ok(name.to_owned());
     }

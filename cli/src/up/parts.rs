@@ -141,7 +141,8 @@ impl Parts {
             Access::Tokens(Arc::new(StaticTokens::admin(token)))
         };
         let client = in_process(server, "facade");
-        let mut config = Config::new(client, &options.region, endpoints.rest_url(), access);
+        let mut config = Config::new(client, "", "", access);
+        config.served = options.served(endpoints);
         config.profile = options.profile.into();
         config.references = options.reference_policies();
         let facade = Facade::start(config, self.stop.clone()).context("starting the REST API")?;

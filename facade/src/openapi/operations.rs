@@ -9,6 +9,7 @@ use crate::config::Profile;
 use crate::error::ErrorKind;
 use crate::limits;
 use crate::path;
+use crate::power::{Action, has_power};
 use crate::regions::Served;
 
 pub(super) const SERVER_TAG: &str = "server";
@@ -30,6 +31,10 @@ pub(super) fn paths(profile: Profile, served: &Served) -> Map<String, Value> {
         let collection = path::template(info);
         let item = format!("{collection}/{{name}}");
         paths.insert(collection, collection_item(profile, info));
+        for action in Action::ALL.into_iter().filter(|_| has_power(info)) {
+            let path = format!("{item}/{}", action.as_str());
+            paths.insert(path, action_item(profile, info, action));
+        }
         paths.insert(item, resource_item(profile, info));
     }
     let discovery = |id: &str| {
@@ -141,6 +146,24 @@ fn resource_item(profile: Profile, info: &KindInfo) -> Value {
     item
 }
 
+/// A power operation of a kind: POST.
+fn action_item(profile: Profile, info: &KindInfo, action: Action) -> Value {
+    let mut parameters = path_parameters(info);
+    parameters.push(name_parameter("name", true));
+    let begun = json!({
+        "description": "It has begun.",
+        "headers": header_references(&["x-request-id"]),
+    });
+    let post = operation(
+        info,
+        action.as_str(),
+        &["if-unmodified-since", "prefer"],
+        refusals(profile, &[responses::ALWAYS, responses::DELETE].concat()),
+        [("202", begun)],
+    );
+    json!({"parameters": parameters, "post": post})
+}
+
 fn operation<const N: usize>(
     info: &KindInfo,
     verb: &str,
@@ -153,7 +176,8 @@ fn operation<const N: usize>(
         "list" => format!("Lists resources of kind {}.", info.seca_kind),
         "get" => format!("Reads the {}.", info.noun),
         "put" => format!("Creates the {} or replaces its intent.", info.noun),
-        _ => format!("Starts the deletion of the {}.", info.noun),
+        "delete" => format!("Starts the deletion of the {}.", info.noun),
+        action => format!("Asks for a {action} of the {}.", info.noun),
     };
     let parameters: Vec<Value> = parameters
         .iter()

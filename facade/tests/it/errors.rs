@@ -96,15 +96,23 @@ async fn other_paths_methods_and_media_types_are_refused() {
         world.get(path).await.problem(404);
     }
     for (method, path, allow) in [
-        (Method::POST, WORKSPACE, "GET, HEAD, PUT, DELETE"),
-        (Method::PATCH, WORKSPACE, "GET, HEAD, PUT, DELETE"),
-        (Method::PUT, DISKS, "GET, HEAD"),
-        (Method::DELETE, DISKS, "GET, HEAD"),
+        (Method::POST, WORKSPACE, "GET, HEAD, PUT, DELETE, OPTIONS"),
+        (Method::PATCH, WORKSPACE, "GET, HEAD, PUT, DELETE, OPTIONS"),
+        (Method::PUT, DISKS, "GET, HEAD, OPTIONS"),
+        (Method::DELETE, DISKS, "GET, HEAD, OPTIONS"),
         (Method::POST, "/healthz", "GET, HEAD"),
         (Method::POST, "/.wellknown/secapi", "GET, HEAD"),
     ] {
         let answer = world.call(method, path, &[], "").await;
         answer.problem(405);
+        assert_eq!(answer.headers["allow"], allow, "{path}");
+    }
+    for (path, allow) in [
+        (WORKSPACE, "GET, HEAD, PUT, DELETE, OPTIONS"),
+        (DISKS, "GET, HEAD, OPTIONS"),
+    ] {
+        let answer = world.call(Method::OPTIONS, path, &[], "").await;
+        answer.ok(204);
         assert_eq!(answer.headers["allow"], allow, "{path}");
     }
     let text = [("content-type", "text/plain")];

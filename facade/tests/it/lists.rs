@@ -53,7 +53,7 @@ async fn catalogues_are_listed_for_every_tenant() {
             .call(method, &format!("{SKUS}/RD500"), &[], "{}")
             .await;
         answer.problem(405);
-        assert_eq!(answer.headers["allow"], "GET, HEAD");
+        assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS");
     }
 }
 

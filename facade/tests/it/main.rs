@@ -12,5 +12,6 @@ mod network_scoped;
 mod openapi;
 mod player;
 mod puts;
+mod regions;
 mod socket;
 mod world;

@@ -261,6 +261,29 @@ impl World {
         player::inside(&self.client, info, &namespace)
     }
 
+    /// Makes an object of a cluster-scoped kind.
+    pub(crate) async fn create(&self, kind: &str, object: Value) {
+        create(&self.client, kind, object).await;
+    }
+
+    /// Makes a region that is like the first.
+    pub(crate) async fn region(&self, name: &str) {
+        self.create("Region", region(name)).await;
+    }
+
+    /// Makes a SKU that one region offers.
+    pub(crate) async fn sku(&self, object: &str, name: &str, region: &str, iops: i64) {
+        let sku = json!({
+            "apiVersion": "storage.v1.secapi.cloud/v1", "kind": "StorageSKU",
+            "metadata": {"name": object},
+            "spec": {
+                "name": name, "region": region, "iops": iops, "minVolumeSize": 50,
+                "type": "remote-durable",
+            },
+        });
+        self.create("StorageSKU", sku).await;
+    }
+
     /// Merges a patch into an object behind the facade's back.
     pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
         self.objects(kind)
@@ -353,42 +376,46 @@ async fn install_crds(client: &Client, flavour: Flavour) {
     }
 }
 
-async fn install_catalogue(client: &Client) {
-    let create = async |kind: &str, object: Value| {
-        let info = ecp_xrds::by_kind(kind).expect("kind");
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &player::resource(info));
-        let object = serde_json::from_value(object).expect("object");
-        api.create(&PostParams::default(), &object)
-            .await
-            .expect("created");
-    };
+async fn create(client: &Client, kind: &str, object: Value) {
+    let info = ecp_xrds::by_kind(kind).expect("kind");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &player::resource(info));
+    let object = serde_json::from_value(object).expect("object");
+    api.create(&PostParams::default(), &object)
+        .await
+        .expect("created");
+}
+
+fn region(name: &str) -> Value {
     let provider = |name: &str| json!({"name": name, "version": "v1", "url": "http://set.later"});
-    create(
-        "Region",
-        json!({
-            "apiVersion": "v1.secapi.cloud/v1", "kind": "Region",
-            "metadata": {"name": "region-1"},
-            "spec": {
-                "availableZones": ["zone-a", "zone-b"],
-                "providers": [provider("seca.workspace"), provider("seca.storage")],
-                "cloud": {"name": "dummy", "location": "here"},
-            },
-        }),
-    )
-    .await;
+    json!({
+        "apiVersion": "v1.secapi.cloud/v1", "kind": "Region",
+        "metadata": {"name": name},
+        "spec": {
+            "availableZones": ["zone-a", "zone-b"],
+            "providers": [provider("seca.workspace"), provider("seca.storage")],
+            "cloud": {"name": "dummy", "location": "here"},
+        },
+    })
+}
+
+async fn install_catalogue(client: &Client) {
+    create(client, "Region", region("region-1")).await;
     for (name, tier) in [("RD500", "RD500"), ("RD100", "D2XS")] {
         let labels = json!({"labels": {"Tier": tier}});
         let spec = json!({
             "name": name, "iops": 500, "minVolumeSize": 50, "type": "remote-durable",
             "commonData": labels,
         });
-        create("StorageSKU", sku("storage", "StorageSKU", name, spec)).await;
+        let sku = sku("storage", "StorageSKU", name, spec);
+        create(client, "StorageSKU", sku).await;
     }
     let spec = json!({"name": "D2XS", "vCPU": 1, "ram": 2});
-    create("InstanceSKU", sku("compute", "InstanceSKU", "D2XS", spec)).await;
+    let sku_object = sku("compute", "InstanceSKU", "D2XS", spec);
+    create(client, "InstanceSKU", sku_object).await;
     for name in ["N1K", "N5K"] {
         let spec = json!({"name": name, "bandwidth": 1000, "packets": 10_000});
-        create("NetworkSKU", sku("network", "NetworkSKU", name, spec)).await;
+        let sku = sku("network", "NetworkSKU", name, spec);
+        create(client, "NetworkSKU", sku).await;
     }
 }
 
