@@ -208,7 +208,7 @@ impl Facade {
         }
     }
 
-    /// The region a resource is in. One that does not say so is in the first.
+    /// The region that a resource says it is in, else the first.
     pub(crate) fn region_of<'a>(&'a self, entry: &'a Entry) -> &'a str {
         let said = entry.spec("region").and_then(Value::as_str);
         said.unwrap_or(self.config().served.first_region())
@@ -217,9 +217,16 @@ impl Facade {
     /// Whether a resource belongs to the region of a URL. Global APIs are about all regions, and a
     /// catalogue entry without a region is offered in all of them.
     pub(crate) fn sees(&self, target: &Target, entry: &Entry) -> bool {
-        target.region.is_empty()
-            || (target.info.catalogue && entry.spec("region").is_none())
-            || self.region_of(entry) == target.region
+        let inside = matches!(target.info.scope, Scope::Workspace | Scope::Network);
+        if target.region.is_empty() {
+            return true;
+        }
+        match entry.spec("region") {
+            None if target.info.catalogue => true,
+            // It is where its workspace is.
+            None if inside => self.workspace_elsewhere(target).is_none(),
+            _ => self.region_of(entry) == target.region,
+        }
     }
 
     /// Says that the workspace of a target is in another region, when that is so.
