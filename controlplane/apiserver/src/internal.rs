@@ -30,6 +30,8 @@ pub struct Object {
     pub value: Value,
     /// Its revision.
     pub revision: Revision,
+    /// Revision at which it was created.
+    pub created: Revision,
 }
 
 impl Object {
@@ -92,6 +94,7 @@ impl Internal {
             resource: resource.clone(),
             value: storage::decode(resource, &entry),
             revision: entry.modified,
+            created: entry.created,
         }))
     }
 
@@ -123,6 +126,7 @@ impl Internal {
                 resource: resource.clone(),
                 value: storage::decode(resource, entry),
                 revision: entry.modified,
+                created: entry.created,
             })
             .collect();
         Ok((objects, found.revision))

@@ -215,7 +215,7 @@ fn status_schema(at_provider: Value) -> Value {
         "description": "What was last seen of the external resource.",
         "properties": {
             "atProvider": at_provider,
-            "conditions": conditions_schema(),
+            "conditions": ecp_schema::conditions(),
             "observedGeneration": {
                 "type": "integer",
                 "format": "int64",
@@ -224,26 +224,6 @@ fn status_schema(at_provider: Value) -> Value {
             "lastHandledReconcileAt": {
                 "type": "string",
                 "description": "Token of the last reconcile request that was answered.",
-            },
-        },
-    })
-}
-
-fn conditions_schema() -> Value {
-    json!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["lastTransitionTime", "reason", "status", "type"],
-            "properties": {
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "message": {"type": "string"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-                "reason": {"type": "string"},
-                "status": {"type": "string"},
-                "type": {"type": "string"},
             },
         },
     })
@@ -263,7 +243,7 @@ fn config_crd<S: JsonSchema>(provider: &Provider, kind: &str, plural: &str, scop
                 "type": "object",
                 "description": "Who uses the configuration.",
                 "properties": {
-                    "conditions": conditions_schema(),
+                    "conditions": ecp_schema::conditions(),
                     "users": {
                         "type": "integer",
                         "format": "int64",

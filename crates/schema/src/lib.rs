@@ -13,7 +13,7 @@
 //! - unchanged objects that preserve unknown fields ratchet, too;
 //! - sizes of schemas, objects and rules are bounded, and a rule's cost is bounded before it runs.
 //!
-//! Entry points: [`Structural::compile`], [`from_type`].
+//! Entry points: [`Structural::compile`], [`from_type`], [`conditions`].
 
 mod cel;
 mod checks;
@@ -31,6 +31,7 @@ mod node;
 mod number;
 mod path;
 mod prune;
+mod status;
 mod structural;
 mod structure;
 mod validate;
@@ -39,4 +40,5 @@ pub use checks::Checks;
 pub use error::{FieldError, FieldErrorKind};
 pub use generate::from_type;
 pub use node::{ListType, MapType, Node, NodeType};
+pub use status::conditions;
 pub use structural::Structural;

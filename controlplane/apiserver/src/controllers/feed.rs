@@ -60,6 +60,15 @@ pub(super) async fn run(
     }
 }
 
+/// How the controllers come to know of an object.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// It was there when everything was listed.
+    Listed,
+    /// It was written or removed.
+    Happened(EventKind),
+}
+
 struct Feed {
     server: Arc<ApiServer>,
     collector: Arc<Collector>,
@@ -79,7 +88,7 @@ impl Feed {
         loop {
             let page = self.server.store().list(request.clone()).await?;
             for entry in &page.entries {
-                self.show(&entry.key, &entry.value, entry.modified, EventKind::Put);
+                self.show(&entry.key, &entry.value, entry.modified, Told::Listed);
             }
             request.at = Some(page.revision);
             match page.entries.last() {
@@ -87,6 +96,7 @@ impl Feed {
                 _ => {
                     let watch = self.server.store().watch("/", page.revision).await?;
                     self.collector.advance(page.revision);
+                    self.namespaces.loaded(page.revision);
                     return Ok(watch);
                 }
             }
@@ -101,12 +111,13 @@ impl Feed {
             EventKind::Delete => event.previous.as_ref().map(|entry| &entry.value),
         };
         if let Some(value) = value {
-            self.show(&event.key, value, event.revision, event.kind);
+            let told = Told::Happened(event.kind);
+            self.show(&event.key, value, event.revision, told);
         }
         self.collector.advance(event.revision);
     }
 
-    fn show(&self, key: &Arc<str>, value: &[u8], revision: Revision, kind: EventKind) {
+    fn show(&self, key: &Arc<str>, value: &[u8], revision: Revision, told: Told) {
         let Some(parts) = storage::parse_key(key) else {
             return;
         };
@@ -125,12 +136,16 @@ impl Feed {
             meta: &meta,
             revision,
         };
-        match kind {
-            EventKind::Put => {
+        match told {
+            Told::Listed => {
+                self.collector.put(&seen);
+                self.namespaces.listed(&seen);
+            }
+            Told::Happened(EventKind::Put) => {
                 self.collector.put(&seen);
                 self.namespaces.put(&seen);
             }
-            EventKind::Delete => {
+            Told::Happened(EventKind::Delete) => {
                 self.collector.deleted(&seen);
                 self.namespaces.deleted(&seen);
             }

@@ -2,13 +2,17 @@
 //!
 //! As `k8s.io/kubernetes/pkg/controller/namespace/deletion`: the finalizer `kubernetes` in
 //! `spec.finalizers` holds a namespace until nothing is left in it; conditions say what is.
+//!
+//! A create that was committed while its namespace went is taken back by who made it. Where a
+//! process ended in between, the next start finds what is in no namespace, and deletes it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ecp_meta::cluster::ClusterName;
 use ecp_meta::condition::{self, Condition};
 use ecp_meta::object;
+use ecp_store::Revision;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -16,7 +20,7 @@ use super::feed::Seen;
 use super::queue::Queue;
 use crate::handlers::{self, DeleteOptions, Propagation};
 use crate::internal::{Internal, Object};
-use crate::registry::Resource;
+use crate::registry::{Resource, Resources};
 use crate::server::ApiServer;
 use crate::status::Status;
 
@@ -37,7 +41,19 @@ pub(super) struct Lifecycle {
     internal: Internal,
     /// Namespaces that are being deleted.
     terminating: Mutex<HashSet<Namespace>>,
+    loading: Mutex<Loading>,
+    /// Namespaces that were missing, though something was in them, at a revision.
+    missing: Mutex<HashMap<Namespace, Revision>>,
     queue: Queue<Namespace>,
+}
+
+/// Namespaces seen while everything there is is shown.
+#[derive(Debug, Default)]
+struct Loading {
+    existing: HashSet<Namespace>,
+    used: HashSet<Namespace>,
+    /// That of the last object: they come sorted.
+    last: Option<Namespace>,
 }
 
 /// What is left in a namespace.
@@ -55,6 +71,8 @@ impl Lifecycle {
             server: Arc::clone(server),
             internal: server.internal(),
             terminating: Mutex::default(),
+            loading: Mutex::default(),
+            missing: Mutex::default(),
             queue: Queue::new(),
         })
     }
@@ -62,6 +80,33 @@ impl Lifecycle {
     /// Forgets what it was shown: it will be shown everything again.
     pub(super) fn reset(&self) {
         self.terminating.lock().clear();
+        *self.loading.lock() = Loading::default();
+    }
+
+    /// An object is there, in the list of all that is.
+    pub(super) fn listed(&self, seen: &Seen<'_>) {
+        self.put(seen);
+        let mut loading = self.loading.lock();
+        if is_namespace(seen) {
+            let existing = namespace(seen, seen.parts.name);
+            loading.existing.insert(existing);
+        } else if let Some(name) = seen.parts.namespace {
+            let is_last = |last: &Namespace| *last.name == *name && last.cluster == *seen.cluster;
+            if !loading.last.as_ref().is_some_and(is_last) {
+                let used = namespace(seen, name);
+                loading.last = Some(used.clone());
+                loading.used.insert(used);
+            }
+        }
+    }
+
+    /// All that is has been listed, at a revision.
+    pub(super) fn loaded(&self, revision: Revision) {
+        let Loading { existing, used, .. } = std::mem::take(&mut *self.loading.lock());
+        for missing in used.difference(&existing) {
+            self.missing.lock().insert(missing.clone(), revision);
+            self.queue.add(missing.clone());
+        }
     }
 
     /// An object is there.
@@ -116,6 +161,13 @@ impl Lifecycle {
     async fn process(&self, namespace: &Namespace) -> Result<(), Status> {
         let cluster = &namespace.cluster;
         let resources = self.server.registry().resources(cluster);
+        let missing = self.missing.lock().get(namespace).copied();
+        if let Some(at) = missing {
+            for resource in kinds(&resources).values() {
+                self.delete_all(namespace, resource, at).await?;
+            }
+            self.missing.lock().remove(namespace);
+        }
         let Some(kind) = resources.find("", "v1", "namespaces") else {
             return Ok(());
         };
@@ -126,15 +178,10 @@ impl Lifecycle {
         let Some(found) = found.filter(|found| object::is_deleting(&found.value)) else {
             return Ok(());
         };
-        let mut kinds: BTreeMap<String, &Resource> = BTreeMap::new();
-        for resource in resources.iter().filter(|resource| resource.namespaced) {
-            let of_kind = kinds.entry(resource.key_prefix()).or_insert(resource);
-            if resource.storage_version {
-                *of_kind = resource;
-            }
-        }
+        let kinds = kinds(&resources);
         for resource in kinds.values() {
-            self.delete_all(namespace, resource).await?;
+            self.delete_all(namespace, resource, Revision(u64::MAX))
+                .await?;
         }
         let mut remaining = Remaining::default();
         for resource in kinds.values() {
@@ -147,7 +194,13 @@ impl Lifecycle {
         self.finish(found, &remaining).await
     }
 
-    async fn delete_all(&self, namespace: &Namespace, resource: &Resource) -> Result<(), Status> {
+    /// Deletes the objects of a namespace that were created up to a revision.
+    async fn delete_all(
+        &self,
+        namespace: &Namespace,
+        resource: &Resource,
+        until: Revision,
+    ) -> Result<(), Status> {
         let cluster = &namespace.cluster;
         let (objects, _) = self
             .internal
@@ -155,10 +208,11 @@ impl Lifecycle {
             .await?;
         for object in objects
             .iter()
-            .filter(|object| !object::is_deleting(&object.value))
+            .filter(|object| !object::is_deleting(&object.value) && object.created <= until)
         {
             let options = DeleteOptions {
                 propagation: Some(Propagation::Background),
+                uid: Some(object.uid().to_owned()),
                 ..DeleteOptions::default()
             };
             let name = object.name();
@@ -194,6 +248,18 @@ impl Lifecycle {
             _ => Ok(()),
         }
     }
+}
+
+/// The namespaced resources, at the version that is stored, by key prefix.
+fn kinds(resources: &Resources) -> BTreeMap<String, &Resource> {
+    let mut kinds: BTreeMap<String, &Resource> = BTreeMap::new();
+    for resource in resources.iter().filter(|resource| resource.namespaced) {
+        let of_kind = kinds.entry(resource.key_prefix()).or_insert(resource);
+        if resource.storage_version {
+            *of_kind = resource;
+        }
+    }
+    kinds
 }
 
 fn is_namespace(seen: &Seen<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ecp_store::MemoryStore;
+use ecp_store::{Expect, MemoryStore, Op, Store};
 use serde_json::{Value, json};
 
 use crate::support::{Api, CRDS, disk_crd};
@@ -122,4 +122,38 @@ async fn a_deletion_goes_on_after_a_restart() {
     assert!(first.exists("/api/v1/namespaces/n").await);
     let second = Api::over(store).await;
     second.until_gone("/api/v1/namespaces/n").await;
+}
+
+/// What a create leaves behind whose process ends between its commit and the look whether its
+/// namespace has gone meanwhile.
+#[tokio::test]
+async fn what_is_in_no_namespace_is_deleted_at_the_next_start() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let before = Api::over(Arc::clone(&store)).await;
+    before.create("/api/v1/namespaces", named("gone")).await;
+    before.create("/api/v1/namespaces", named("stays")).await;
+    for namespace in ["gone", "stays"] {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        before.create(&path, named("m")).await;
+    }
+    let entry = store.list(ecp_store::ListRequest {
+        prefix: "/core/configmaps/root/gone/".into(),
+        ..Default::default()
+    });
+    let entry = entry.await.unwrap().entries.remove(0);
+    before.delete("/api/v1/namespaces/gone", "Background").await;
+    before.until_gone("/api/v1/namespaces/gone").await;
+    before.server.shutdown().await;
+    let put = Op::Put {
+        key: entry.key,
+        value: entry.value,
+        expect: Expect::Absent,
+    };
+    store.commit(vec![put]).await.unwrap();
+
+    let after = Api::over(store).await;
+    after
+        .until_gone("/api/v1/namespaces/gone/configmaps/m")
+        .await;
+    assert!(after.exists("/api/v1/namespaces/stays/configmaps/m").await);
 }

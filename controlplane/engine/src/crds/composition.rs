@@ -1,8 +1,9 @@
 //! Composition, CompositionRevision and EnvironmentConfig.
 
+use ecp_schema::conditions;
 use serde_json::{Value, json};
 
-use super::{Names, choice, conditions, free_object, immutable, rule, string_map, text, version};
+use super::{Names, choice, free_object, immutable, rule, string_map, text, version};
 
 const XR_COLUMNS: [(&str, &str, i64); 2] = [
     ("XR-KIND", ".spec.compositeTypeRef.kind", 0),

@@ -1,8 +1,9 @@
 //! CompositeResourceDefinition, v1 (stored) and v2.
 
+use ecp_schema::conditions;
 use serde_json::{Value, json};
 
-use super::{Names, choice, conditions, free_object, immutable, rule, string_map, text, version};
+use super::{Names, choice, free_object, immutable, rule, string_map, text, version};
 
 /// The two served versions of the same objects.
 #[derive(Clone, Copy, PartialEq, Eq)]

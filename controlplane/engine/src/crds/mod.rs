@@ -139,27 +139,6 @@ fn free_object(description: &str) -> Value {
     })
 }
 
-fn conditions() -> Value {
-    json!({
-        "type": "array",
-        "description": "Conditions of the resource.",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["lastTransitionTime", "reason", "status", "type"],
-            "properties": {
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "message": {"type": "string"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-                "reason": {"type": "string"},
-                "status": {"type": "string"},
-                "type": {"type": "string"},
-            },
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use ecp_schema::Structural;

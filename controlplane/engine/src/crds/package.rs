@@ -1,9 +1,10 @@
 //! Function and FunctionRevision: as much as the engine reads. Other fields are kept, so that what
 //! a package manager writes there survives.
 
+use ecp_schema::conditions;
 use serde_json::{Value, json};
 
-use super::{Names, conditions, free_object, text, version};
+use super::{Names, free_object, text, version};
 
 pub(super) fn function() -> Value {
     let names = Names {

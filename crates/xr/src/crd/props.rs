@@ -52,24 +52,7 @@ pub(super) fn claim_spec(delete_policy: &str) -> Map<String, Value> {
 /// Fields under `status`.
 pub(super) fn status(legacy: bool) -> Map<String, Value> {
     let mut props = entries(json!({
-        "conditions": {
-            "description": "Conditions of the resource.",
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-            "items": {
-                "type": "object",
-                "required": ["lastTransitionTime", "reason", "status", "type"],
-                "properties": {
-                    "lastTransitionTime": {"type": "string", "format": "date-time"},
-                    "message": {"type": "string"},
-                    "reason": {"type": "string"},
-                    "status": {"type": "string"},
-                    "type": {"type": "string"},
-                    "observedGeneration": {"type": "integer", "format": "int64"},
-                },
-            },
-        },
+        "conditions": ecp_schema::conditions(),
     }));
     if legacy {
         props.extend(entries(json!({
