@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use ecp_xrds::KindInfo;
+use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::cache::Entry;
@@ -38,8 +39,12 @@ pub(crate) fn fields<'a>(info: &KindInfo, entry: &'a Entry) -> Fields<'a> {
         "BlockStorage" => default(&mut fields, "sizeGB", entry.spec("sizeGB")),
         "Instance" => show_power(&mut fields, entry),
         "Network" => {
-            default(&mut fields, "cidr", entry.spec("cidr"));
-            show_in_order(&mut fields, "additionalCidrs", entry);
+            show_as_asked(&mut fields, "cidr", entry, same_ranges);
+            let same = |has: &Value, asked: &Value| match (has.as_array(), asked.as_array()) {
+                (Some(has), Some(asked)) => same_sets(has, asked),
+                _ => false,
+            };
+            show_as_asked(&mut fields, "additionalCidrs", entry, same);
         }
         "PublicIP" => {
             default(&mut fields, "ipAddress", entry.spec("address"));
@@ -69,25 +74,38 @@ fn default<'a>(fields: &mut Fields<'a>, name: &'static str, asked: Option<&'a Va
     }
 }
 
-/// A list that the cloud has in another order is shown in that of the intent.
-fn show_in_order<'a>(fields: &mut Fields<'a>, name: &'static str, entry: &'a Entry) {
-    let Some(asked) = entry.spec(name) else {
-        return;
-    };
-    let same = match (
-        get(fields, name).and_then(Value::as_array),
-        asked.as_array(),
-    ) {
-        (Some(has), Some(asked)) => {
-            let within = |a: &[Value], b: &[Value]| a.iter().all(|item| b.contains(item));
-            has.len() == asked.len() && within(has, asked) && within(asked, has)
-        }
-        (None, _) => true,
-        _ => false,
-    };
-    if same {
+/// What the cloud has in other words or in another order is shown as it was asked for: clients
+/// compare it with that.
+fn show_as_asked<'a>(
+    fields: &mut Fields<'a>,
+    name: &'static str,
+    entry: &'a Entry,
+    same: impl Fn(&Value, &Value) -> bool,
+) {
+    if let Some(asked) = entry.spec(name)
+        && get(fields, name).is_none_or(|has| same(has, asked))
+    {
         set(fields, name, Cow::Borrowed(asked));
     }
+}
+
+/// Whether two `cidr` are the same ranges. An empty text is none.
+fn same_ranges(a: &Value, b: &Value) -> bool {
+    ["ipv4", "ipv6"].into_iter().all(|family| {
+        let text = |cidr: &Value| {
+            let text = cidr.get(family).and_then(Value::as_str).unwrap_or_default();
+            match text.parse::<IpNet>() {
+                Ok(range) => range.trunc().to_string(),
+                Err(_) => text.to_owned(),
+            }
+        };
+        text(a) == text(b)
+    })
+}
+
+fn same_sets(a: &[Value], b: &[Value]) -> bool {
+    let within = |a: &[Value], b: &[Value]| a.iter().all(|x| b.iter().any(|y| same_ranges(x, y)));
+    a.len() == b.len() && within(a, b) && within(b, a)
 }
 
 /// The power is the one asked for from the moment it is asked for, until the control plane is done
@@ -144,6 +162,7 @@ mod tests {
     fn what_the_cloud_has_not_said_is_what_was_asked_for() {
         let cidr = json!({"ipv4": "10.0.0.0/16", "ipv6": ""});
         let more = json!([{"ipv4": "10.9.0.0/24"}, {"ipv4": "10.8.0.0/24"}]);
+        let more = &more;
         let spec = json!({"cidr": cidr, "additionalCidrs": more});
         let nothing = || json!({"state": "pending", "message": "waiting"});
         assert_eq!(shown("Network", spec.clone(), nothing(), false), spec);
@@ -153,7 +172,9 @@ mod tests {
         });
         let fields = shown("Network", spec.clone(), said.clone(), true);
         assert_eq!(fields["cidr"], said["cidr"]);
-        assert_eq!(fields["additionalCidrs"], more);
+        assert_eq!(&fields["additionalCidrs"], more);
+        let same = json!({"cidr": {"ipv4": "10.0.0.0/16"}});
+        assert_eq!(shown("Network", spec.clone(), same, true), spec);
         let less = json!({"additionalCidrs": [{"ipv4": "10.8.0.0/24"}]});
         let fields = shown("Network", spec, less.clone(), false);
         assert_eq!(fields["additionalCidrs"], less["additionalCidrs"]);
