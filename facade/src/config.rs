@@ -49,6 +49,13 @@ pub struct ReferencePolicies {
 }
 
 impl ReferencePolicies {
+    /// The fields that can be deferred, by kind and top-level spec field.
+    pub const FIELDS: [(&str, &str); 3] = [
+        ("Image", "blockStorageRef"),
+        ("NIC", "publicIpRefs"),
+        ("RoleAssignment", "roles"),
+    ];
+
     /// One policy for every field.
     pub fn all(policy: ReferencePolicy) -> Self {
         Self {

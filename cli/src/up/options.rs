@@ -39,8 +39,9 @@ pub(crate) struct Options {
     /// specification has them.
     #[arg(long, value_enum, default_value_t = ProfileOption::Conformance)]
     pub(crate) profile: ProfileOption,
-    /// What happens over REST when a reference names nothing: `reject`, or `defer` to wait for it;
-    /// for all fields, or for one, such as `NIC.publicIpRefs=defer`. May be repeated.
+    /// What happens over REST when a reference names nothing, where its resource can do without:
+    /// `reject`, or `defer` to do without it until it comes; for all such fields, or for one, such
+    /// as `NIC.publicIpRefs=defer`. May be repeated.
     #[arg(long, value_name = "[KIND.FIELD=]POLICY", default_value = "reject", value_parser = references)]
     pub(crate) references: Vec<ReferencesOption>,
 }
@@ -84,10 +85,9 @@ fn references(text: &str) -> Result<ReferencesOption, String> {
     let (kind, field) = name
         .split_once('.')
         .ok_or("a field is named as in 'NIC.publicIpRefs'")?;
-    let info = ecp_xrds::by_kind(kind).ok_or_else(|| format!("there is no kind {kind}"))?;
-    let schema = ecp_xrds::version_schema(info);
-    if schema["properties"]["spec"]["properties"][field].is_null() {
-        return Err(format!("the spec of {kind} has no {field}"));
+    if !ReferencePolicies::FIELDS.contains(&(kind, field)) {
+        let all = ReferencePolicies::FIELDS.map(|(kind, field)| format!("{kind}.{field}"));
+        return Err(format!("only these have a policy: {}", all.join(", ")));
     }
     Ok(ReferencesOption::Field(kind.into(), field.into(), policy))
 }
@@ -174,11 +174,8 @@ mod tests {
         use ReferencePolicy::{Defer, Reject};
         let of = |args: &[&str]| {
             let policies = policies(args).expect("options");
-            [
-                ("Image", "blockStorageRef"),
-                ("BlockStorage", "sourceImageRef"),
-            ]
-            .map(|(kind, field)| policies.of(kind, field))
+            [("Image", "blockStorageRef"), ("NIC", "publicIpRefs")]
+                .map(|(kind, field)| policies.of(kind, field))
         };
         let field = "Image.blockStorageRef=defer";
         assert_eq!(of(&[]), [Reject, Reject]);
@@ -203,6 +200,7 @@ mod tests {
             "Image=defer",
             "Imag.blockStorageRef=defer",
             "Image.frob=defer",
+            "BlockStorage.skuRef=defer",
         ] {
             assert!(policies(&["--references", wrong]).is_err(), "{wrong}");
         }

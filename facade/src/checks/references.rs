@@ -12,18 +12,10 @@ use serde_json::Value;
 
 use super::{Change, Faults, fields};
 use crate::cache::Entry;
-use crate::config::ReferencePolicy;
+use crate::config::{ReferencePolicies, ReferencePolicy};
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
 use crate::path::Target;
-
-/// Fields that a policy can defer: the resource works without what they name, and takes it up
-/// when it comes.
-const DEFERRABLE: [(&str, &str); 3] = [
-    ("Image", "blockStorageRef"),
-    ("NIC", "publicIpRefs[]"),
-    ("RoleAssignment", "roles[]"),
-];
 
 /// Fields that can name anything, there or not.
 const FREE: [(&str, &str); 2] = [
@@ -113,6 +105,9 @@ impl Facade {
             Err(ReferenceError::NoWorkspace(_)) => return Ok(Verdict::Deferred),
             Err(error) => return Ok(Verdict::Wrong(error.to_string())),
         };
+        if value.as_str().is_some_and(|name| name != resolved.name) {
+            return Ok(Verdict::Wrong(format!("must be the name of a {}", to.noun)));
+        }
         let missing = || Verdict::Wrong(format!("{resolved} does not exist"));
         if !to.catalogue && resolved.tenant != target.tenant {
             // Another tenant's resources are nobody's business, their existence included.
@@ -142,10 +137,15 @@ impl Facade {
     }
 
     fn defers(&self, info: &KindInfo, field: &RefField) -> bool {
-        let top = field.path.split(['.', '[']).next().unwrap_or_default();
-        DEFERRABLE.contains(&(info.kind, field.path))
+        let top = top(field);
+        ReferencePolicies::FIELDS.contains(&(info.kind, top))
             && self.config().references.of(info.kind, top) == ReferencePolicy::Defer
     }
+}
+
+/// The field of `spec` that a reference field is in.
+fn top(field: &RefField) -> &'static str {
+    field.path.split(['.', '[']).next().unwrap_or_default()
 }
 
 /// Where a resource of a target is: what its references do not say is taken from here.
@@ -289,10 +289,15 @@ mod tests {
 
     #[test]
     fn every_exception_is_a_field_of_its_kind() {
-        for (kind, path) in DEFERRABLE.iter().chain(&FREE) {
+        for (kind, path) in FREE {
             let info = ecp_xrds::by_kind(kind).expect("kind");
-            let known = info.references.iter().any(|field| field.path == *path);
+            let known = info.references.iter().any(|field| field.path == path);
             assert!(known, "{kind}.{path}");
+        }
+        for (kind, name) in ReferencePolicies::FIELDS {
+            let info = ecp_xrds::by_kind(kind).expect("kind");
+            let all = info.references.iter().filter(|field| top(field) == name);
+            assert_eq!(all.count(), 1, "{kind}.{name}");
         }
     }
 

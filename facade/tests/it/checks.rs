@@ -371,8 +371,10 @@ async fn assignments_name_known_tenants_regions_workspaces_roles_and_users() {
     }
     let body = with(assignment(json!({})), "/spec/subs", json!(["bob", "carol"]));
     refused(&world, &path, body, &["/spec/subs/1"]).await;
-    let body = with(assignment(json!({})), "/spec/roles", json!(["r", "none"]));
-    refused(&world, &path, body, &["/spec/roles/1"]).await;
+    for role in ["none", "roles/r", "A_b"] {
+        let body = with(assignment(json!({})), "/spec/roles", json!(["r", role]));
+        refused(&world, &path, body, &["/spec/roles/1"]).await;
+    }
     for scope in [
         json!({}),
         json!({"workspaces": ["not-yet"]}),
