@@ -11,6 +11,7 @@ mod mutations;
 mod network_scoped;
 mod openapi;
 mod player;
+mod power;
 mod puts;
 mod regions;
 mod socket;
