@@ -177,9 +177,7 @@ fn target(info: &'static KindInfo, region: &str, segments: &[&str]) -> Option<Ta
             _ => return None,
         }
     }
-    let Some((collection, below)) = rest.split_first() else {
-        return None;
-    };
+    let (collection, below) = rest.split_first()?;
     if *collection != info.collection {
         return None;
     }
