@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::config::ConfigRef;
+use crate::external::ExternalChange;
 use crate::key::Key;
 use crate::limits::{DRAIN_TIME_MAX, UNBLOCK_DELAY};
 use crate::memory::{Due, Turn};
@@ -33,6 +35,7 @@ impl Controller {
             () = shutdown.cancelled() => {}
             () = self.follow() => {}
             () = self.follow_configs() => {}
+            () = self.follow_changes() => {}
             () = self.dispatch(&turns) => {}
         }
         turns.close();
@@ -101,6 +104,22 @@ impl Controller {
         for key in self.reconciler.memory.users_of(config) {
             self.wake(key);
         }
+    }
+
+    /// Wakes the objects whose external resources the cloud says have changed.
+    async fn follow_changes(&self) {
+        let memory = &self.reconciler.memory;
+        let mut changes = self.reconciler.external.changes();
+        while let Some(change) = changes.next().await {
+            let keys = match change {
+                ExternalChange::Of(name) => memory.named(&name),
+                ExternalChange::Unknown => memory.keys(),
+            };
+            for key in keys {
+                self.wake(key);
+            }
+        }
+        std::future::pending().await
     }
 
     /// Has an object looked at now.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::stream::BoxStream;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,7 +12,8 @@ use serde_json::{Map, Value};
 use ecp_meta::keys;
 
 use crate::external::{
-    Connection, Created, External, ExternalError, ProviderConfig, Readiness, Resource,
+    Connection, Created, External, ExternalChange, ExternalError, ProviderConfig, Readiness,
+    Resource,
 };
 use crate::kind::{KindInfo, Managed};
 
@@ -22,6 +24,8 @@ pub(crate) trait ErasedExternal: Send + Sync {
     fn kind(&self) -> KindInfo;
     /// Whether an unrecorded creation can be found again.
     fn finds_by_tag(&self) -> bool;
+    /// See [`External::changes`].
+    fn changes(&self) -> BoxStream<'static, ExternalChange>;
     /// See [`External::connect`].
     async fn connect(
         &self,
@@ -67,6 +71,10 @@ impl<E: External> ErasedExternal for Erased<E> {
 
     fn finds_by_tag(&self) -> bool {
         E::FINDS_BY_TAG
+    }
+
+    fn changes(&self) -> BoxStream<'static, ExternalChange> {
+        self.0.changes()
     }
 
     async fn connect(

@@ -5,6 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -90,6 +92,22 @@ pub trait External: Send + Sync + 'static {
         let _ = (client, resource);
         Ok(None)
     }
+
+    /// Resources that changed without a call of this client about them, where the cloud tells:
+    /// each is observed at once instead of at its next poll. Asked for once, when the runtime
+    /// starts; a stream that ends tells no more.
+    fn changes(&self) -> BoxStream<'static, ExternalChange> {
+        stream::pending().boxed()
+    }
+}
+
+/// What [`External::changes`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExternalChange {
+    /// The resource with this external name may have changed.
+    Of(String),
+    /// Some may have changed, and it is not known which: all are observed.
+    Unknown,
 }
 
 /// A managed resource as the external client sees it.

@@ -45,8 +45,8 @@ mod watching;
 pub use clock::Clock;
 pub use crd::{config_crds, managed_crd};
 pub use external::{
-    Connection, Created, ErrorClass, External, ExternalError, Observation, ProviderConfig,
-    Readiness, Resource,
+    Connection, Created, ErrorClass, External, ExternalChange, ExternalError, Observation,
+    ProviderConfig, Readiness, Resource,
 };
 pub use flags::Flags;
 pub use key::Key;

@@ -1,12 +1,14 @@
 //! What a controller remembers about each object between reconciles. Losing it costs a few extra
 //! observations and nothing else.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use kube::api::DynamicObject;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use ecp_meta::keys;
 
 use crate::config::ConfigRef;
 use crate::key::Key;
@@ -49,6 +51,8 @@ pub(crate) struct Record {
     own: VecDeque<String>,
     /// Digest of the object as last handled.
     seen: Option<u64>,
+    /// External name.
+    name: Option<String>,
 }
 
 /// Whether a turn has something to do.
@@ -68,7 +72,39 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Records {
     by_key: BTreeMap<Key, Record>,
+    /// Keys by external name. Objects that only observe may share one.
+    by_name: BTreeMap<String, BTreeSet<Key>>,
     counts: Counts,
+}
+
+impl Records {
+    /// Changes the external name that a key is found by.
+    fn rename(&mut self, key: &Key, name: Option<&String>) {
+        let Some(record) = self.by_key.get_mut(key) else {
+            return;
+        };
+        if record.name.as_ref() == name {
+            return;
+        }
+        let old = std::mem::replace(&mut record.name, name.cloned());
+        self.forget_name(key, old);
+        if let Some(name) = name {
+            let keys = self.by_name.entry(name.clone()).or_default();
+            keys.insert(key.clone());
+        }
+    }
+
+    fn forget_name(&mut self, key: &Key, name: Option<String>) {
+        let Some(name) = name else {
+            return;
+        };
+        if let Some(keys) = self.by_name.get_mut(&name) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_name.remove(&name);
+            }
+        }
+    }
 }
 
 impl Memory {
@@ -79,6 +115,7 @@ impl Memory {
         let known = std::mem::replace(&mut record.counted, true);
         record.event = Some((resource_version(object), digest(object)));
         records.counts.exists += i64::from(!known);
+        records.rename(key, external_name(object));
     }
 
     /// A watch told that an object is gone.
@@ -88,6 +125,7 @@ impl Memory {
             records.counts.exists -= i64::from(record.counted);
             records.counts.ready -= i64::from(record.ready);
             records.counts.synced -= i64::from(record.synced);
+            records.forget_name(key, record.name);
         }
     }
 
@@ -105,6 +143,13 @@ impl Memory {
         let uses = |r: &Record| r.config.as_ref() == Some(config);
         let users = records.by_key.iter().filter(|(_, r)| uses(r));
         users.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The keys of the objects with an external name.
+    pub(crate) fn named(&self, name: &str) -> Vec<Key> {
+        let records = self.records.lock();
+        let keys = records.by_name.get(name);
+        keys.into_iter().flatten().cloned().collect()
     }
 
     /// All keys.
@@ -157,6 +202,8 @@ impl Memory {
             }
             record.own.push_back(resource_version(object));
         });
+        // The cloud may tell of it before the watch does.
+        self.records.lock().rename(key, external_name(object));
     }
 
     /// The answer to a patch of `before` that should have left `expected`. A patch does not fail
@@ -190,6 +237,11 @@ impl Memory {
 
 fn resource_version(object: &DynamicObject) -> String {
     object.metadata.resource_version.clone().unwrap_or_default()
+}
+
+fn external_name(object: &DynamicObject) -> Option<&String> {
+    let annotations = object.metadata.annotations.as_ref()?;
+    annotations.get(keys::EXTERNAL_NAME)
 }
 
 /// A digest of what a provider reacts to: the spec (by its generation), labels, annotations,
@@ -300,6 +352,29 @@ mod tests {
         assert_eq!(memory.begin(&key(), later), Turn::Run);
         memory.force(&key());
         assert_eq!(memory.begin(&key(), now), Turn::Run);
+    }
+
+    #[test]
+    fn objects_are_found_by_their_external_names() {
+        let memory = Memory::default();
+        let named = |version, name: &str| {
+            let mut object = object(version, 1);
+            let annotations = [(keys::EXTERNAL_NAME.to_owned(), name.to_owned())];
+            object.metadata.annotations = Some(annotations.into());
+            object
+        };
+        memory.on_event(&key(), &object("1", 1));
+        assert_eq!(memory.named("vol-1"), []);
+        memory.handled(&key(), &named("2", "vol-1"));
+        assert_eq!(memory.named("vol-1"), [key()]);
+        let other = Key::new("n", "b");
+        memory.on_event(&other, &named("3", "vol-1"));
+        assert_eq!(memory.named("vol-1"), [key(), other.clone()]);
+        memory.on_event(&key(), &named("4", "vol-2"));
+        assert_eq!(memory.named("vol-1"), std::slice::from_ref(&other));
+        memory.on_removed(&other);
+        assert_eq!(memory.named("vol-1"), []);
+        assert_eq!(memory.named("vol-2"), [key()]);
     }
 
     #[test]

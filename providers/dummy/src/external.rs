@@ -7,12 +7,15 @@ use std::marker::PhantomData;
 
 use async_trait::async_trait;
 use ecp_provider::{
-    Connection, Created, External, ExternalError, Managed, Observation, ProviderConfig, Readiness,
-    Resource,
+    Connection, Created, External, ExternalChange, ExternalError, Managed, Observation,
+    ProviderConfig, Readiness, Resource,
 };
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::cloud::{Cloud, CloudError, Kind, Object, Spec, SpecOf, State};
 use crate::config::ConfigSpec;
@@ -140,6 +143,21 @@ impl<M: Mapping> External for DummyExternal<M> {
     ) -> Result<Option<String>, ExternalError> {
         let found = self.cloud.find(&client.0, Self::KIND, &resource.uid);
         Ok(found.map_err(refusal)?.map(|object| object.id))
+    }
+
+    fn changes(&self) -> BoxStream<'static, ExternalChange> {
+        stream::unfold(self.cloud.changes(), async |mut changes| {
+            loop {
+                let change = match changes.recv().await {
+                    Ok(id) if id.starts_with(Self::KIND.prefix()) => ExternalChange::Of(id),
+                    Ok(_) => continue,
+                    Err(RecvError::Lagged(_)) => ExternalChange::Unknown,
+                    Err(RecvError::Closed) => return None,
+                };
+                return Some((change, changes));
+            }
+        })
+        .boxed()
     }
 }
 

@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use ecp_apiserver::{ApiServer, Config, Identity};
 use ecp_provider::{
-    Configs, Connection, Created, External, ExternalError, Managed, Observation, Options, Provider,
-    ProviderConfig, Resource, Runtime, managed_crd,
+    Configs, Connection, Created, External, ExternalChange, ExternalError, Managed, Observation,
+    Options, Provider, ProviderConfig, Resource, Runtime, managed_crd,
 };
 use ecp_store::MemoryStore;
+use futures::StreamExt as _;
+use futures::channel::mpsc;
+use futures::stream::BoxStream;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
@@ -69,6 +72,8 @@ pub(crate) struct State {
     pub(crate) cursed: Option<String>,
     /// Ids of what cannot be deleted, and how often that was tried.
     pub(crate) in_use: BTreeMap<String, usize>,
+    /// Tells the runtime of changes.
+    pub(crate) tells: Option<mpsc::UnboundedSender<ExternalChange>>,
 }
 
 /// The cloud.
@@ -135,6 +140,12 @@ impl External for Fake {
         let used = resource.for_provider.color.as_deref().unwrap_or_default();
         state.in_use.remove(used);
         Ok(())
+    }
+
+    fn changes(&self) -> BoxStream<'static, ExternalChange> {
+        let (tells, told) = mpsc::unbounded();
+        self.0.lock().tells = Some(tells);
+        told.boxed()
     }
 }
 

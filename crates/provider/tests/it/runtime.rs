@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ecp_provider::{Options, SECRET_TYPE};
+use ecp_provider::{ExternalChange, Options, SECRET_TYPE};
 use futures::FutureExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -15,6 +15,31 @@ fn hourly() -> Options {
         poll: Duration::from_secs(3600),
         ..Options::default()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cloud_tells_of_is_observed_at_once() {
+    let cluster = Cluster::new(hourly()).await;
+    for name in ["a", "b"] {
+        cluster.thing(name, json!({}), json!({})).await;
+        cluster.reason(name, "Ready", "Available").await;
+    }
+    let tell = |change| {
+        let state = cluster.fake.0.lock();
+        let tells = state.tells.as_ref().expect("the runtime listens");
+        tells.unbounded_send(change).expect("it still does");
+        state.observes
+    };
+    let before = tell(ExternalChange::Of("thing-1".into()));
+    until("it is observed", async || {
+        (cluster.fake.0.lock().observes > before).then_some(())
+    })
+    .await;
+    let before = tell(ExternalChange::Unknown);
+    until("both are observed", async || {
+        (cluster.fake.0.lock().observes >= before + 2).then_some(())
+    })
+    .await;
 }
 
 /// public-bugs A32, for a cloud that cannot be asked by tag.

@@ -66,20 +66,15 @@ impl Cluster {
                 )
                 .await;
         }
-        for plural in [
-            "volumes",
-            "projects",
-            "volumetypes",
-            "clusterproviderconfigs",
-        ] {
-            let name = format!("{plural}.dummy.m.secapi.cloud");
+        for crd in provider_dummy::crds() {
+            let name = crd["metadata"]["name"].as_str().expect("a name");
             until("the CRD is established", async || {
                 let crd = cluster
                     .get(
                         "apiextensions.k8s.io/v1",
                         "customresourcedefinitions",
                         "",
-                        &name,
+                        name,
                     )
                     .await?;
                 condition(&crd, "Established")
@@ -98,11 +93,20 @@ impl Cluster {
 
     /// Starts a provider.
     pub(crate) fn start(&self) -> Provider {
-        self.start_behind(Arc::new(|_: &http::Request<Body>| Verdict::Pass))
+        self.start_polling(POLL)
+    }
+
+    /// Starts a provider that polls so often.
+    pub(crate) fn start_polling(&self, poll: Duration) -> Provider {
+        self.run(Arc::new(|_: &http::Request<Body>| Verdict::Pass), poll)
     }
 
     /// Starts a provider whose requests pass a gate.
     pub(crate) fn start_behind(&self, gate: Gate) -> Provider {
+        self.run(gate, POLL)
+    }
+
+    fn run(&self, gate: Gate, poll: Duration) -> Provider {
         let service = self.server.service(Identity::admin());
         let writes = Arc::clone(&self.writes);
         let gated = tower::service_fn(move |request: http::Request<Body>| {
@@ -126,7 +130,7 @@ impl Cluster {
         let options = provider_dummy::Options {
             data_dir: None,
             runtime: ecp_provider::Options {
-                poll: POLL,
+                poll,
                 ..ecp_provider::Options::default()
             },
             metrics: metrics.clone(),
@@ -282,17 +286,70 @@ impl Cluster {
 
     /// Waits until a volume is ready and in sync, for its current generation.
     pub(crate) async fn ready(&self, name: &str) -> Value {
-        until("the volume is ready", async || {
-            let volume = self.get_volume(name).await?;
-            let generation = &volume["metadata"]["generation"];
+        self.ready_of("volumes", name).await
+    }
+
+    async fn ready_of(&self, plural: &str, name: &str) -> Value {
+        until(&format!("{plural}/{name} is ready"), async || {
+            let object = self.get(DUMMY, plural, "ns", name).await?;
+            let generation = &object["metadata"]["generation"];
             let all = ["Ready", "Synced"].iter().all(|kind| {
-                condition(&volume, kind).is_some_and(|c| {
+                condition(&object, kind).is_some_and(|c| {
                     c["status"] == "True" && c["observedGeneration"] == *generation
                 })
             });
-            all.then_some(volume)
+            all.then_some(object)
         })
         .await
+    }
+
+    /// Creates a resource called `x` of a kind in location eu-1, waits until it is ready, and
+    /// returns its cloud id.
+    pub(crate) async fn made(&self, kind: &str, for_provider: Value) -> String {
+        let plural = plural(kind);
+        let mut object = json!({
+            "apiVersion": DUMMY,
+            "kind": kind,
+            "metadata": {"name": "x", "namespace": "ns"},
+            "spec": {"forProvider": {"location": "eu-1", "displayName": "x"}},
+        });
+        merge(&mut object["spec"]["forProvider"], &for_provider);
+        self.create(DUMMY, &plural, "ns", object).await;
+        let object = self.ready_of(&plural, "x").await;
+        let id = annotation(&object, "crossplane.io/external-name");
+        id.expect("an external name").to_owned()
+    }
+
+    /// Changes what the resource `x` of a kind should be, and waits until it is.
+    pub(crate) async fn change(&self, kind: &str, for_provider: Value) {
+        let patch = json!({"spec": {"forProvider": for_provider}});
+        self.patch(DUMMY, &plural(kind), "ns", "x", patch).await;
+        self.ready_of(&plural(kind), "x").await;
+    }
+
+    /// What is said about the resource `x` of a kind.
+    pub(crate) async fn at_provider(&self, kind: &str) -> Option<Value> {
+        let object = self.get(DUMMY, &plural(kind), "ns", "x").await?;
+        Some(object["status"]["atProvider"].clone())
+    }
+
+    /// Waits until something is said about the resource `x` of a kind.
+    pub(crate) async fn says(&self, kind: &str, field: &str, wanted: Value) {
+        until(&format!("{kind} has {field} {wanted}"), async || {
+            let said = self.at_provider(kind).await?;
+            (said.get(field).unwrap_or(&Value::Null) == &wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// Deletes the resource `x` of a kind and waits until it is gone.
+    pub(crate) async fn remove(&self, kind: &str) {
+        self.delete(DUMMY, &plural(kind), "ns", "x").await;
+        until(&format!("the {kind} is gone"), async || {
+            let left = self.get(DUMMY, &plural(kind), "ns", "x").await;
+            left.is_none().then_some(())
+        })
+        .await;
     }
 
     /// Waits until a condition of a volume has a reason, and returns the volume.
@@ -369,6 +426,14 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
 
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     ecp_meta::object::annotation(object, key)
+}
+
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.strip_suffix("address") {
+        Some(stem) => format!("{stem}addresses"),
+        None => format!("{kind}s"),
+    }
 }
 
 fn merge(object: &mut Value, changes: &Value) {

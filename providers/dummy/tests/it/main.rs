@@ -6,3 +6,4 @@ mod configs;
 mod creation;
 mod deletion;
 mod life;
+mod parts;

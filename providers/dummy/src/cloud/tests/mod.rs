@@ -1,5 +1,8 @@
 //! The cloud's promises.
 
+mod machines;
+mod networks;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::specs::{ImageSpec, ProjectSpec, VolumeSpec, VolumeTypeSpec};
@@ -480,4 +483,80 @@ fn the_journal_does_not_grow_for_ever() {
     drop(cloud);
     let cloud = Cloud::open(dir.path(), clock.now()).expect("opened");
     assert_eq!(cloud.list_all()[0].size_gb, Some(5999));
+}
+
+#[test]
+fn what_another_account_has_does_not_exist() {
+    let (cloud, _) = cloud();
+    let other = "ProviderConfig/ns/other";
+    let id = cloud.create(ACCOUNT, "t", volume(5)).expect("created").id;
+    let home = cloud.create(ACCOUNT, "p", project()).expect("created").id;
+    assert_eq!(cloud.get(other, &id), Ok(None));
+    assert_eq!(cloud.find(other, Kind::Volume, "t"), Ok(None));
+    assert_eq!(
+        cloud.update(other, &id, volume(6)),
+        Err(CloudError::NotFound(format!("{id} does not exist")))
+    );
+    cloud.delete(other, &id).expect("nothing to delete");
+    assert_eq!(
+        cloud.create(other, "i", image(&id)),
+        Err(CloudError::NotFound(format!("volume {id} does not exist")))
+    );
+    assert_eq!(
+        cloud.create(other, "v", volume_in(&home)),
+        Err(CloudError::NotFound(format!(
+            "project {home} does not exist"
+        )))
+    );
+    let same_tag = cloud.create(other, "t", volume(7)).expect("its own");
+    assert_ne!(same_tag.id, id);
+    let mine = cloud.get(ACCOUNT, &id).expect("an answer").expect("there");
+    assert_eq!((mine.state, mine.size_gb), (State::Active, Some(5)));
+}
+
+#[test]
+fn a_source_can_be_given_later_once() {
+    let (cloud, _) = cloud();
+    let empty = Spec::Image(ImageSpec {
+        source_volume: None,
+        ..ImageSpec::of(&image("vol-x")).expect("an image").clone()
+    });
+    let made = cloud.create(ACCOUNT, "i", empty.clone()).expect("created");
+    assert_eq!((made.state, made.size_mb), (State::Active, None));
+    let source = cloud.create(ACCOUNT, "v", volume(5)).expect("created").id;
+    let filled = cloud.update(ACCOUNT, &made.id, image(&source));
+    assert_eq!(filled.expect("filled").size_mb, Some(5 * 1024));
+    assert_eq!(
+        cloud.update(ACCOUNT, &made.id, empty),
+        Err(CloudError::Refused(format!(
+            "the source volume of image {} cannot be changed",
+            made.id
+        )))
+    );
+}
+
+#[test]
+fn journals_of_earlier_versions_are_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let lines = [
+        r#"{"set":["ClusterProviderConfig/default",{"create_ms":5,"quota":{"volumes":null,"size_gb":null}}]}"#,
+        r#"{"put":{"id":"prj-1","tag":"p","account":"ClusterProviderConfig/default","spec":{"project":{"location":"eu-1","display_name":"prod"}},"state":"active","since_ms":1,"drifted_ms":1}}"#,
+        r#"{"put":{"id":"vt-1","tag":"vt","account":"ClusterProviderConfig/default","spec":{"volumeType":{"location":"eu-1","name":"fast","iops":100,"min_size_gb":1}},"state":"active","since_ms":1,"drifted_ms":1}}"#,
+        r#"{"put":{"id":"vol-1","tag":"v","account":"ClusterProviderConfig/default","spec":{"volume":{"location":"eu-1","project":"prj-1","display_name":"data","size_gb":5,"volume_type":"fast","iops":null,"source_image":null}},"state":"active","since_ms":1,"size_gb":5,"drifted_ms":1}}"#,
+        r#"{"put":{"id":"img-1","tag":"i","account":"ClusterProviderConfig/default","spec":{"image":{"location":"eu-1","display_name":"golden","source_volume":"vol-1","cpu_architecture":"amd64","boot":null,"initializer":null}},"state":"active","since_ms":1,"size_mb":5120,"drifted_ms":1}}"#,
+    ];
+    let text = lines.join("\n") + "\n";
+    std::fs::write(dir.path().join("cloud.jsonl"), text).expect("written");
+    let cloud = Cloud::open(dir.path(), Hand::default().now()).expect("opened");
+    let get = |id: &str| cloud.get(ACCOUNT, id).expect("an answer").expect("there");
+    let volume = VolumeSpec::of(&get("vol-1").spec)
+        .expect("a volume")
+        .clone();
+    assert_eq!(volume.project.as_deref(), Some("prj-1"));
+    assert_eq!((volume.size_gb, volume.volume_type.as_str()), (5, "fast"));
+    assert_eq!(get("img-1").spec, image("vol-1"));
+    assert!(matches!(
+        cloud.delete(ACCOUNT, "prj-1"),
+        Err(CloudError::Busy(_))
+    ));
 }
