@@ -22,7 +22,7 @@ pub(crate) struct Deps {
 struct Index {
     by_name: BTreeMap<(GroupVersionKind, Key), BTreeSet<Key>>,
     /// By kind and namespace (empty: all).
-    by_labels: BTreeMap<(GroupVersionKind, String), BTreeMap<Labels, BTreeSet<Key>>>,
+    by_labels: BTreeMap<(GroupVersionKind, String), Selectors>,
     of: BTreeMap<Key, BTreeSet<Dependency>>,
     uses: BTreeMap<GroupVersionKind, usize>,
     /// The object whose change last woke an XR.
@@ -30,6 +30,78 @@ struct Index {
 }
 
 type Labels = BTreeMap<String, String>;
+
+/// Selectors by labels, found by one label each: that which the fewest others were found by when
+/// it came. So an object is compared with few selectors, however many there are.
+#[derive(Debug, Default)]
+struct Selectors {
+    /// Key and value of a label to the selectors that are found by it.
+    by_label: BTreeMap<(String, String), BTreeMap<Labels, BTreeSet<Key>>>,
+    /// The label that a selector is found by.
+    label_of: BTreeMap<Labels, (String, String)>,
+    /// XRs that select everything.
+    all: BTreeSet<Key>,
+}
+
+impl Selectors {
+    fn add(&mut self, labels: Labels, xr: Key) {
+        if let Some(label) = self.label_of.get(&labels) {
+            if let Some(selectors) = self.by_label.get_mut(label) {
+                selectors.entry(labels).or_default().insert(xr);
+            }
+            return;
+        }
+        let found_by = |label: &(String, String)| self.by_label.get(label).map_or(0, BTreeMap::len);
+        let label = labels.clone().into_iter().min_by_key(found_by);
+        let Some(label) = label else {
+            self.all.insert(xr);
+            return;
+        };
+        let selectors = self.by_label.entry(label.clone()).or_default();
+        selectors.insert(labels.clone(), BTreeSet::from([xr]));
+        self.label_of.insert(labels, label);
+    }
+
+    fn remove(&mut self, labels: &Labels, xr: &Key) {
+        if labels.is_empty() {
+            self.all.remove(xr);
+        }
+        let Some(label) = self.label_of.get(labels) else {
+            return;
+        };
+        let Some(selectors) = self.by_label.get_mut(label) else {
+            return;
+        };
+        let Some(xrs) = selectors.get_mut(labels) else {
+            return;
+        };
+        xrs.remove(xr);
+        if xrs.is_empty() {
+            selectors.remove(labels);
+            if selectors.is_empty() {
+                self.by_label.remove(label);
+            }
+            self.label_of.remove(labels);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.label_of.is_empty()
+    }
+
+    fn find(&self, object: &Value, found: &mut BTreeSet<Key>) {
+        found.extend(self.all.iter().cloned());
+        let labels = object.get("metadata").and_then(|m| m.get("labels"));
+        for (key, value) in object::string_map(labels) {
+            let selectors = self.by_label.get(&(key.to_owned(), value.to_owned()));
+            for (labels, xrs) in selectors.into_iter().flatten() {
+                if has_labels(object, labels) {
+                    found.extend(xrs.iter().cloned());
+                }
+            }
+        }
+    }
+}
 
 /// What an XR depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,7 +219,7 @@ impl Index {
             }
             Dependency::Labels(gvk, namespace, labels) => {
                 let selectors = self.by_labels.entry((gvk, namespace)).or_default();
-                selectors.entry(labels).or_default().insert(xr.clone());
+                selectors.add(labels, xr.clone());
             }
         }
     }
@@ -175,12 +247,7 @@ impl Index {
             Dependency::Labels(gvk, namespace, labels) => {
                 let slot = (gvk, namespace);
                 if let Some(selectors) = self.by_labels.get_mut(&slot) {
-                    if let Some(xrs) = selectors.get_mut(&labels) {
-                        xrs.remove(xr);
-                        if xrs.is_empty() {
-                            selectors.remove(&labels);
-                        }
-                    }
+                    selectors.remove(&labels, xr);
                     if selectors.is_empty() {
                         self.by_labels.remove(&slot);
                     }
@@ -202,13 +269,8 @@ impl Index {
             scopes.push(namespace);
         }
         for scope in scopes {
-            let Some(selectors) = self.by_labels.get(&(gvk.clone(), scope.to_owned())) else {
-                continue;
-            };
-            for (labels, xrs) in selectors {
-                if has_labels(object, labels) {
-                    found.extend(xrs.iter().cloned());
-                }
+            if let Some(selectors) = self.by_labels.get(&(gvk.clone(), scope.to_owned())) {
+                selectors.find(object, found);
             }
         }
     }
@@ -271,6 +333,32 @@ mod tests {
         assert_eq!(woken(&deps, Some(&net("n1", "a")), None).len(), 2);
         assert!(woken(&deps, None, Some(&net("n3", "c"))).is_empty());
         assert_eq!(deps.woken_by(&key("by-name")), "Net/n1 (ns)");
+    }
+
+    #[test]
+    fn many_selectors_are_told_apart_by_what_differs() {
+        let mut selectors = Selectors::default();
+        let labels = |n: usize| {
+            let name = (String::from("name"), format!("n{n}"));
+            BTreeMap::from([name, ("kind".to_owned(), "net".to_owned())])
+        };
+        for n in 0..1000 {
+            selectors.add(labels(n), key(&format!("xr-{n}")));
+        }
+        let compared = selectors.by_label.values().map(BTreeMap::len).max();
+        assert!(compared <= Some(2), "{compared:?}");
+        let object = json!({"metadata": {"labels": {"name": "n7", "kind": "net", "x": "y"}}});
+        let mut found = BTreeSet::new();
+        selectors.find(&object, &mut found);
+        assert_eq!(found, BTreeSet::from([key("xr-7")]));
+        selectors.add(BTreeMap::new(), key("all"));
+        selectors.find(&object, &mut found);
+        assert_eq!(found.len(), 2);
+        selectors.remove(&BTreeMap::new(), &key("all"));
+        for n in 0..1000 {
+            selectors.remove(&labels(n), &key(&format!("xr-{n}")));
+        }
+        assert!(selectors.is_empty() && selectors.by_label.is_empty());
     }
 
     #[test]
