@@ -84,8 +84,8 @@ async fn up(options: Options) -> anyhow::Result<()> {
         return Err(parts::store_failure(&*store).await.unwrap_or(error));
     }
 
-    let token = (!options.insecure_dev).then(|| pki.token());
-    let config = kubeconfig(&endpoints.api_url(), Some(pki.ca_pem()), token);
+    // Without a token kubectl would ask for a user name, even where the server asks for nothing.
+    let config = kubeconfig(&endpoints.api_url(), Some(pki.ca_pem()), Some(pki.token()));
     data_dir.publish(&endpoints, &config, pki.token())?;
     if options.demo {
         progress.step("applying the examples");

@@ -80,11 +80,10 @@ impl Parts {
         insecure_dev: bool,
     ) -> anyhow::Result<()> {
         let tls = pki.server_config().context("setting TLS up")?;
-        let authenticator = if insecure_dev {
-            Authenticator::new().insecure_dev()
-        } else {
-            Authenticator::new().with_token(pki.token(), Identity::admin())
-        };
+        let mut authenticator = Authenticator::new().with_token(pki.token(), Identity::admin());
+        if insecure_dev {
+            authenticator = authenticator.insecure_dev();
+        }
         let (server, stop) = (server.clone(), self.stop.clone());
         self.spawn("the Kubernetes API", async move {
             serve(server, listener, tls.into(), Arc::new(authenticator), stop).await?;
