@@ -10,7 +10,7 @@ use crate::node::NodeType;
 /// The structural `openAPIV3Schema` of a type: references inlined, no `$defs`, no `anyOf` with
 /// null (an `Option` is a property that is not required), enums flattened, integer formats kept
 /// where Kubernetes knows them (`uint32` and `uint64` become `int64` with a minimum), docs as
-/// descriptions.
+/// descriptions with a line a paragraph.
 ///
 /// Enums with data become objects with the fields of all variants and a `oneOf` that tells which
 /// go together. Free JSON becomes `x-kubernetes-preserve-unknown-fields`, sets become lists of type
@@ -66,6 +66,7 @@ fn rewrite_object(map: &mut Map<String, Value>, at: &str) {
         let is_null_default = key == "default" && value.is_null();
         !DROPPED.contains(&key.as_str()) && !is_null_default
     });
+    unwrap_description(map);
     drop_null(map);
     union::merge_all_of(map, at);
     assert!(
@@ -86,6 +87,14 @@ fn rewrite_object(map: &mut Map<String, Value>, at: &str) {
     }
     lists(map, at);
     infer_type(map);
+}
+
+/// Joins the lines of each paragraph: where they break in the code says nothing to a reader.
+fn unwrap_description(map: &mut Map<String, Value>) {
+    if let Some(Value::String(text)) = map.get_mut("description") {
+        let paragraphs: Vec<String> = text.split("\n\n").map(|p| p.replace('\n', " ")).collect();
+        *text = paragraphs.join("\n\n");
+    }
 }
 
 /// Removes null from `type`, `enum`, `anyOf` and `oneOf`; a union with one branch left becomes the

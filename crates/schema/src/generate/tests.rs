@@ -20,7 +20,10 @@ fn check<T: JsonSchema>(want: &Value) {
     }
 }
 
-/// A disk.
+/// A disk, said
+/// on two lines.
+///
+/// And more.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Disk {
@@ -43,7 +46,7 @@ struct Disk {
 fn structs_keep_bounds_formats_and_docs() {
     check::<Disk>(&json!({
         "type": "object",
-        "description": "A disk.",
+        "description": "A disk, said on two lines.\n\nAnd more.",
         "required": ["sizeGb", "name", "small", "tiny", "unsigned", "large"],
         "properties": {
             "sizeGb": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 100, "description": "Size in GB."},
