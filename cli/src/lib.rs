@@ -7,6 +7,7 @@
 //!
 //! Entry points: [`run`]; [`command`], for the reference of the command line.
 
+mod facade;
 mod logging;
 mod manifests;
 mod output;
@@ -35,6 +36,8 @@ struct Cli {
 enum Command {
     /// Start the whole control plane in one process.
     Up(up::Options),
+    /// Start the SECA REST API alone, over any Kubernetes API.
+    Facade(facade::Options),
     /// Write the manifests of each package: CRDs, XRDs, Compositions.
     Manifests(manifests::Options),
 }
@@ -47,7 +50,12 @@ pub fn command() -> clap::Command {
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    logging::init(cli.verbose);
+    let access_log = match &cli.command {
+        Command::Up(options) => options.access_log,
+        Command::Facade(_) => true,
+        Command::Manifests(_) => false,
+    };
+    logging::init(cli.verbose, access_log);
     if rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .is_err()
@@ -56,6 +64,7 @@ pub fn run() -> ExitCode {
     }
     let result = match cli.command {
         Command::Up(options) => up::run(options),
+        Command::Facade(options) => facade::run(options),
         Command::Manifests(options) => manifests::run(&options),
     };
     match result {

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Starts logging to stderr. `RUST_LOG`, when set and valid, overrides `verbosity`.
-pub(crate) fn init(verbosity: u8) {
+/// Starts logging to stderr. `RUST_LOG`, when set and valid, overrides the rest.
+pub(crate) fn init(verbosity: u8, access_log: bool) {
     let level = match verbosity {
         0 => "warn",
         1 => "info",
@@ -14,7 +14,14 @@ pub(crate) fn init(verbosity: u8) {
         _ => "trace",
     };
     // Transports are chatty below what helps anybody.
-    let default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn,tower=warn");
+    let mut default = format!("{level},h2=warn,hyper=warn,hyper_util=warn,rustls=warn,tower=warn");
+    // Told by its own flag: it is one line a request.
+    let access = if access_log || verbosity > 0 {
+        "info"
+    } else {
+        "off"
+    };
+    default.push_str(&format!(",ecp_facade::access={access}"));
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV);
     let wanted = wanted.ok().filter(|wanted| !wanted.is_empty());
     let filter = match wanted.as_deref().map(EnvFilter::try_new) {

@@ -1,8 +1,8 @@
 //! Who calls, and whether they may (SECA section 3.10, ECP features section 4).
 //!
-//! Two seams: an [`Authenticator`] turns a bearer token into an [`Identity`], an [`Authorizer`]
-//! decides on a [`Claim`]. Everything that is not granted is denied; an administrator's identity
-//! bypasses the authorizer.
+//! An [`Authenticator`] turns a bearer token into an [`Identity`]; the roles of the tenant decide on
+//! its [`Claim`] (see `rbac`). Everything that is not granted is denied; an administrator's identity
+//! bypasses the roles.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use crate::error::{ApiError, ErrorKind};
 
@@ -35,21 +36,21 @@ impl Identity {
 
 /// What a caller wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     /// Provider, such as `seca.storage`.
-    pub provider: &'a str,
+    pub(crate) provider: &'a str,
     /// Tenant of the path; empty on tenant-less paths.
-    pub tenant: &'a str,
+    pub(crate) tenant: &'a str,
     /// Workspace of the path. A path that names a workspace itself has it too.
-    pub workspace: &'a str,
-    /// Region this facade serves.
-    pub region: &'a str,
+    pub(crate) workspace: &'a str,
+    /// Region of the URL; empty for global APIs.
+    pub(crate) region: &'a str,
     /// Collection below the tenant or workspace, such as `block-storages` or `networks/subnets`.
-    pub collection: &'a str,
+    pub(crate) collection: &'a str,
     /// Name of the resource; empty for the collection.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// `get`, `list`, `put`, `delete` or `post.<action>`.
-    pub verb: &'a str,
+    pub(crate) verb: &'a str,
 }
 
 /// Turns a bearer token into an identity.
@@ -60,26 +61,11 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
     /// # Errors
     /// The token could not be checked; the request is refused without a verdict.
     async fn authenticate(&self, token: &str) -> Result<Option<Identity>, ApiError>;
-}
 
-/// Decides what an identity may do.
-#[async_trait]
-pub trait Authorizer: Send + Sync + fmt::Debug {
-    /// Whether the claim is granted.
-    ///
-    /// # Errors
-    /// The policy could not be read; the request is refused without a verdict.
-    async fn allows(&self, identity: &Identity, claim: &Claim<'_>) -> Result<bool, ApiError>;
-}
-
-/// Grants nothing: only administrators get past it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DenyAll;
-
-#[async_trait]
-impl Authorizer for DenyAll {
-    async fn allows(&self, _: &Identity, _: &Claim<'_>) -> Result<bool, ApiError> {
-        Ok(false)
+    /// Whether somebody is a user, where the users are a closed list: then role assignments can
+    /// name no others.
+    fn knows(&self, _subject: &str) -> Option<bool> {
+        None
     }
 }
 
@@ -93,6 +79,11 @@ impl StaticTokens {
     /// One administrator's token.
     pub fn admin(token: &str) -> Self {
         Self::default().with(token, Identity::admin("admin"))
+    }
+
+    /// Whether a token is among them.
+    pub(crate) fn has(&self, token: &str) -> bool {
+        self.by_digest.contains_key(&digest(token))
     }
 
     /// The same set with one more token. An empty token is never valid and is left out.
@@ -119,7 +110,7 @@ impl Authenticator for StaticTokens {
         let presented = digest(token);
         let mut found = None;
         for (known, identity) in &self.by_digest {
-            if equal_in_constant_time(known, &presented) {
+            if bool::from(known.ct_eq(&presented)) {
                 found = Some(identity);
             }
         }
@@ -129,11 +120,6 @@ impl Authenticator for StaticTokens {
 
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
-}
-
-fn equal_in_constant_time(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let difference = a.iter().zip(b).fold(0u8, |acc, (x, y)| acc | (x ^ y));
-    std::hint::black_box(difference) == 0
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750; the scheme ignores case).

@@ -1,10 +1,10 @@
 //! How a facade is set up.
 
-use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::auth::{Authenticator, Authorizer, DenyAll};
+use crate::auth::Authenticator;
 use crate::limits;
 use crate::regions::Served;
 
@@ -91,10 +91,11 @@ pub struct Config {
     pub served: Served,
     /// How requests are authenticated.
     pub access: Access,
-    /// What an identity that is no administrator may do.
-    pub authorizer: Arc<dyn Authorizer>,
-    /// All users, where they are a closed list: then role assignments can name no others.
-    pub known_subjects: Option<BTreeSet<String>>,
+    /// Requests that each caller may make in a second, in bursts of at most as many; none for no
+    /// limit.
+    pub rate_limit: Option<NonZeroU32>,
+    /// Serve TLS with these certificates.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Which status codes refusals get.
     pub profile: Profile,
     /// What happens to references that name nothing.
@@ -113,7 +114,7 @@ pub struct Config {
 
 impl Config {
     /// The defaults: all APIs for one region, the conformance profile, every reference checked,
-    /// nobody but administrators.
+    /// only what roles grant.
     pub fn new(
         client: kube::Client,
         region: impl Into<String>,
@@ -124,8 +125,8 @@ impl Config {
             client,
             served: Served::new(vec![region.into()], public_url),
             access,
-            authorizer: Arc::new(DenyAll),
-            known_subjects: None,
+            rate_limit: None,
+            tls: None,
             profile: Profile::default(),
             references: ReferencePolicies::default(),
             settle: limits::SETTLE_DEFAULT,

@@ -4,6 +4,8 @@
 //! in one table: the conformance suite wants 412 where the specification wants 404, 409 or 422
 //! (SECA section 3.1).
 
+use std::time::Duration;
+
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
@@ -117,6 +119,7 @@ pub struct ApiError {
     detail: String,
     sources: Vec<Source>,
     allow: Option<&'static str>,
+    retry_after: Duration,
 }
 
 impl ApiError {
@@ -127,7 +130,14 @@ impl ApiError {
             detail: detail.into(),
             sources: Vec::new(),
             allow: None,
+            retry_after: limits::RETRY_AFTER,
         }
+    }
+
+    /// The same error, with the time after which trying again helps, where the status tells it.
+    pub(crate) fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = after;
+        self
     }
 
     /// The same error, blaming a place in the body.
@@ -195,8 +205,14 @@ impl ApiError {
         &self.sources
     }
 
-    /// The response: a problem document with the headers its status asks for.
-    pub fn into_response(self, profile: Profile, instance: &str) -> Response<Body> {
+    /// The response: a problem document with the headers its status asks for. `instance` is the
+    /// path of the request, and `request_id` its name in the log.
+    pub fn into_response(
+        self,
+        profile: Profile,
+        instance: &str,
+        request_id: &str,
+    ) -> Response<Body> {
         let status = self.kind.status(profile);
         let problem = Problem {
             kind: problem_type(status),
@@ -205,6 +221,7 @@ impl ApiError {
             detail: cut(self.detail, limits::PROBLEM_DETAIL_LEN_MAX),
             instance: cut(instance.to_owned(), limits::PROBLEM_POINTER_LEN_MAX),
             sources: self.sources,
+            meta: Meta { request_id },
         };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
@@ -225,7 +242,7 @@ impl ApiError {
                 );
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                let seconds = limits::RETRY_AFTER.as_secs();
+                let seconds = self.retry_after.as_secs_f64().ceil().max(1.0) as u64;
                 headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
             }
             _ => {}
@@ -235,7 +252,7 @@ impl ApiError {
 }
 
 #[derive(Serialize)]
-struct Problem {
+struct Problem<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
@@ -243,6 +260,13 @@ struct Problem {
     detail: String,
     instance: String,
     sources: Vec<Source>,
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    request_id: &'a str,
 }
 
 /// The `type` of a problem follows the code that is sent (SECA sections 1.5 and 3.1).
@@ -295,7 +319,7 @@ mod tests {
     async fn a_problem_has_every_required_member() {
         let error = ApiError::new(ErrorKind::Invalid, "spec.sizeGB must be at most 1000000")
             .at_pointer("/spec/sizeGB");
-        let response = error.into_response(Profile::Conformance, "/v1/x");
+        let response = error.into_response(Profile::Conformance, "/v1/x", "id-1");
         assert_eq!(response.status(), 412);
         assert_eq!(
             body(response).await,
@@ -306,6 +330,7 @@ mod tests {
                 "detail": "spec.sizeGB must be at most 1000000",
                 "instance": "/v1/x",
                 "sources": [{"pointer": "/spec/sizeGB", "parameter": ""}],
+                "meta": {"requestId": "id-1"},
             })
         );
     }
@@ -334,7 +359,7 @@ mod tests {
     fn headers_follow_the_status() {
         let header = |error: ApiError, name| {
             error
-                .into_response(Profile::Spec, "/")
+                .into_response(Profile::Spec, "/", "id")
                 .headers()
                 .get(name)
                 .and_then(|v| v.to_str().ok().map(str::to_owned))
@@ -343,6 +368,9 @@ mod tests {
         assert!(header(unauthorized, WWW_AUTHENTICATE).is_some_and(|v| v.starts_with("Bearer")));
         let busy = ApiError::new(ErrorKind::TooMany, "busy");
         assert_eq!(header(busy, RETRY_AFTER).as_deref(), Some("1"));
+        let later = ApiError::new(ErrorKind::TooMany, "busy");
+        let later = later.retry_after(Duration::from_millis(2001));
+        assert_eq!(header(later, RETRY_AFTER).as_deref(), Some("3"));
         let method = ApiError::method_not_allowed("GET, HEAD");
         assert_eq!(header(method, ALLOW).as_deref(), Some("GET, HEAD"));
     }

@@ -5,6 +5,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use ecp_meta::object;
 use ecp_xrds::{KindInfo, Scope};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -12,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::Identity;
 use crate::body::refused_by_server;
 use crate::cache::{
     Cache, Entry, KindCache, derived_name, item_key, namespaces_collection, regional_key,
@@ -40,11 +44,16 @@ struct Inner {
     metrics: Metrics,
     openapi: OnceLock<Bytes>,
     in_flight: Semaphore,
+    rates: Option<Rates>,
     waiting: Semaphore,
     draining: CancellationToken,
     watches: CancellationToken,
     tasks: TaskTracker,
 }
+
+/// How many requests each caller has made lately. Callers are authenticated, so there are not more
+/// of them than users.
+type Rates = RateLimiter<String, HashMapStateStore<String>, DefaultClock>;
 
 /// A place among the requests that are worked on.
 #[expect(dead_code, reason = "the permit is held, not read")]
@@ -91,6 +100,9 @@ impl Facade {
             metrics: Metrics::new(),
             openapi: OnceLock::new(),
             in_flight: Semaphore::new(config.requests_in_flight_max),
+            rates: config
+                .rate_limit
+                .map(|n| Rates::hashmap(Quota::per_second(n))),
             waiting: Semaphore::new(limits::WAITING_MAX),
             draining: shutdown,
             watches: CancellationToken::new(),
@@ -148,6 +160,18 @@ impl Facade {
     /// Takes a place among the requests that are worked on, if there is one.
     pub(crate) fn slot(&self) -> Option<Slot<'_>> {
         self.inner.in_flight.try_acquire().ok().map(Slot)
+    }
+
+    /// Refuses a caller that has made too many requests lately.
+    pub(crate) fn admit(&self, identity: &Identity) -> Result<(), ApiError> {
+        let Some(rates) = &self.inner.rates else {
+            return Ok(());
+        };
+        rates.check_key(&identity.subject).map_err(|until| {
+            let wait = until.wait_time_from(DefaultClock::default().now());
+            ApiError::new(ErrorKind::TooMany, "too many requests a second; slow down")
+                .retry_after(wait)
+        })
     }
 
     /// Gives a request's place back while it waits for the control plane, so that a slow cloud

@@ -11,9 +11,11 @@ use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use tracing::Instrument as _;
 
+use crate::access_log::{Access, Origin};
 use crate::auth::{Claim, Identity, bearer_token};
-use crate::config::Access;
+use crate::config;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot};
 use crate::limits;
@@ -26,8 +28,6 @@ use crate::writes::Put;
 
 /// Names a request in the log and to the client.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id that is taken over from the client.
-const REQUEST_ID_LEN_MAX: usize = 128;
 
 impl Facade {
     /// All routes, as a router that needs no socket.
@@ -44,58 +44,50 @@ async fn handle(State(facade): State<Facade>, request: Request<Body>) -> Respons
         return response;
     }
     let (parts, body) = request.into_parts();
-    let id = request_id(&parts.headers);
+    let origin = Origin::of(&parts.headers);
     let path = parts.uri.path();
     let route = path::parse(path, &facade.config().served);
-    let label = match &route {
-        Ok(Route::Seca(target)) => facade.metrics().route(target.info, target.name.is_some()),
-        Ok(Route::WellKnown { .. }) | Err(_) => facade.metrics().other(),
+    let (label, tenant) = match &route {
+        Ok(Route::Seca(target)) => (facade.metrics().route(target), target.tenant.clone()),
+        Ok(Route::WellKnown { .. }) | Err(_) => (facade.metrics().other(), String::new()),
     };
     let counted = facade.metrics().begin();
+    let mut subject = String::new();
     let outcome = match facade.slot() {
         None => Err(ApiError::new(
             ErrorKind::TooMany,
             "too many requests at once; try again",
         )),
-        Some(slot) => AssertUnwindSafe(facade.dispatch(slot, route, &parts, body))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| Err(ApiError::internal("a handler panicked"))),
+        Some(slot) => {
+            let work = facade.dispatch(slot, route, &parts, body, &mut subject);
+            AssertUnwindSafe(work.instrument(origin.span()))
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_| Err(ApiError::internal("a handler panicked")))
+        }
     };
-    let mut response = outcome.unwrap_or_else(|e| e.into_response(facade.config().profile, path));
+    let profile = facade.config().profile;
+    let mut response =
+        outcome.unwrap_or_else(|e| e.into_response(profile, path, origin.request_id()));
     if parts.method == Method::HEAD {
         response = without_body(response);
     }
-    response.headers_mut().insert(REQUEST_ID, id.clone());
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, origin.request_id.clone());
     drop(counted);
     let took = started.elapsed();
-    let status = response.status().as_u16();
-    facade
-        .metrics()
-        .observe(label, parts.method.as_str(), status, took);
-    tracing::info!(
-        target: "ecp_facade::access",
-        method = %parts.method,
-        path,
+    let (method, status) = (parts.method.as_str(), response.status().as_u16());
+    origin.log(&Access {
+        method,
+        route: &label,
         status,
-        took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        request_id = id.to_str().unwrap_or_default(),
-        "request"
-    );
+        took,
+        bytes: response.body().size_hint().exact().unwrap_or(0),
+        tenant: &tenant,
+        subject: &subject,
+    });
+    facade.metrics().observe(label, method, status, took);
     response
-}
-
-/// The client's request id where it is plain, else a new one.
-fn request_id(headers: &HeaderMap) -> HeaderValue {
-    let plain = |v: &&HeaderValue| {
-        (1..=REQUEST_ID_LEN_MAX).contains(&v.len())
-            && v.as_bytes().iter().all(|b| b.is_ascii_graphic())
-    };
-    match headers.get(REQUEST_ID).filter(plain) {
-        Some(id) => id.clone(),
-        None => HeaderValue::from_str(&uuid::Uuid::new_v4().to_string())
-            .unwrap_or(HeaderValue::from_static("none")),
-    }
 }
 
 /// What OPTIONS answers: the methods of the path.
@@ -135,8 +127,12 @@ impl Facade {
             return None;
         }
         if !get {
+            let origin = Origin::of(request.headers());
             let error = ApiError::method_not_allowed("GET, HEAD");
-            return Some(error.into_response(self.config().profile, path));
+            let profile = self.config().profile;
+            let mut response = error.into_response(profile, path, origin.request_id());
+            response.headers_mut().insert(REQUEST_ID, origin.request_id);
+            return Some(response);
         }
         Some(match path {
             "/readyz" => self.readiness(),
@@ -172,6 +168,7 @@ impl Facade {
         route: Result<Route, String>,
         parts: &Parts,
         body: Body,
+        subject: &mut String,
     ) -> Result<Response<Body>, ApiError> {
         if let Ok(Route::WellKnown { region }) = &route {
             // The specification knows no 401 here: clients ask before they have a token.
@@ -181,6 +178,8 @@ impl Facade {
             };
         }
         let identity = self.authenticate(&parts.headers).await?;
+        subject.clone_from(&identity.subject);
+        self.admit(&identity)?;
         let target = match route {
             Ok(Route::Seca(target)) => target,
             Ok(Route::WellKnown { .. }) => {
@@ -198,21 +197,21 @@ impl Facade {
                 return Err(ApiError::method_not_allowed(target.methods()));
             }
             let verb = format!("post.{}", action.as_str());
-            self.authorize(&identity, &target, &verb).await?;
+            self.authorize(&identity, &target, &verb)?;
             return self.power(slot, &target, name, action, headers).await;
         }
         match (&parts.method, target.name.as_deref()) {
             (&Method::GET | &Method::HEAD, Some(name)) => {
-                self.authorize(&identity, &target, "get").await?;
+                self.authorize(&identity, &target, "get")?;
                 self.get(&target, name, headers).await
             }
             (&Method::GET | &Method::HEAD, None) => {
-                self.authorize(&identity, &target, "list").await?;
+                self.authorize(&identity, &target, "list")?;
                 let query = parts.uri.query().unwrap_or_default();
                 self.list(&target, path, query, headers).await
             }
             (&Method::PUT, Some(name)) if !target.info.catalogue => {
-                self.authorize(&identity, &target, "put").await?;
+                self.authorize(&identity, &target, "put")?;
                 query::require_json(headers)?;
                 let body = self.read_body(headers, body).await?;
                 let put = Put {
@@ -225,7 +224,7 @@ impl Facade {
                 self.put(slot, put).await
             }
             (&Method::DELETE, Some(name)) if !target.info.catalogue => {
-                self.authorize(&identity, &target, "delete").await?;
+                self.authorize(&identity, &target, "delete")?;
                 self.delete(slot, &target, name, headers).await
             }
             _ => Err(ApiError::method_not_allowed(target.methods())),
@@ -234,21 +233,17 @@ impl Facade {
 
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Identity, ApiError> {
         match &self.config().access {
-            Access::InsecureDev => Ok(Identity::admin("insecure-dev")),
-            Access::Tokens(authenticator) => authenticator
+            config::Access::InsecureDev => Ok(Identity::admin("insecure-dev")),
+            config::Access::Tokens(authenticator) => authenticator
                 .authenticate(bearer_token(headers)?)
                 .await?
                 .ok_or_else(|| ApiError::new(ErrorKind::Unauthorized, "the token is not valid")),
         }
     }
 
-    async fn authorize(
-        &self,
-        identity: &Identity,
-        target: &Target,
-        verb: &str,
-    ) -> Result<(), ApiError> {
-        if identity.admin {
+    fn authorize(&self, identity: &Identity, target: &Target, verb: &str) -> Result<(), ApiError> {
+        // Everybody may know the regions (section 3.10).
+        if identity.admin || target.info.provider == "seca.region" {
             return Ok(());
         }
         let name = target.name.as_deref().unwrap_or_default();
@@ -271,7 +266,7 @@ impl Facade {
             name,
             verb,
         };
-        if self.config().authorizer.allows(identity, &claim).await? {
+        if self.granted(&identity.subject, &claim)? {
             Ok(())
         } else {
             Err(ApiError::new(
@@ -333,21 +328,6 @@ async fn discard(mut body: Body, max: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id(value: &str) -> HeaderValue {
-        let mut headers = HeaderMap::new();
-        headers.insert(REQUEST_ID, HeaderValue::from_str(value).expect("value"));
-        request_id(&headers)
-    }
-
-    #[test]
-    fn plain_request_ids_are_kept() {
-        assert_eq!(id("abc-1"), "abc-1");
-        for odd in ["", "a b", &"x".repeat(129)] {
-            assert_ne!(id(odd), odd);
-        }
-        assert_eq!(request_id(&HeaderMap::new()).len(), 36);
-    }
 
     #[test]
     fn head_keeps_the_length_of_the_body_it_leaves_out() {

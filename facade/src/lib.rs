@@ -16,6 +16,7 @@
 //!
 //! Entry points: [`serve`], [`router`], [`Facade`], [`Config`]; [`openapi()`] says what is served.
 
+mod access_log;
 mod auth;
 mod body;
 mod cache;
@@ -32,17 +33,20 @@ mod openapi;
 mod path;
 mod power;
 mod query;
+mod rbac;
 mod reads;
 mod regions;
 mod server;
 mod status;
+mod users;
 mod view;
 mod writes;
 
-pub use auth::{Authenticator, Authorizer, Claim, DenyAll, Identity, StaticTokens};
+pub use auth::{Authenticator, Identity, StaticTokens};
 pub use config::{Access, Config, Profile, ReferencePolicies, ReferencePolicy};
 pub use error::{ApiError, ErrorKind, Source};
 pub use facade::{Facade, StartError};
 pub use openapi::openapi;
 pub use regions::{Apis, Served};
 pub use server::{router, serve};
+pub use users::{Users, UsersError};

@@ -17,6 +17,13 @@ pub const CONNECTIONS_MAX: usize = 4096;
 /// What a client is told to wait after 429 and 503.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Largest users file, in bytes.
+pub const USERS_BYTES_MAX: u64 = 1 << 20;
+/// How often the users file is read again.
+pub const USERS_POLL: Duration = Duration::from_secs(5);
+/// Longest subject, in characters (section 2.6, role assignments).
+pub const SUBJECT_LEN_MAX: usize = 128;
+
 /// Default page length of a list (SECA section 1.4).
 pub const LIST_LIMIT_DEFAULT: usize = 1000;
 /// Longest page of a list (SECA section 1.4).

@@ -13,6 +13,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::cache::Cache;
+use crate::path::Target;
+use crate::power::{Action, has_power};
 
 /// Media type of the exposition.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +50,7 @@ pub(crate) struct Metrics {
     in_flight: Gauge,
     objects: Family<KindLabels, Gauge>,
     routes: Vec<(&'static KindInfo, [Arc<str>; 2])>,
+    actions: Vec<(Action, Arc<str>)>,
     other: Arc<str>,
 }
 
@@ -84,6 +87,17 @@ impl Metrics {
                 (info, [collection.into(), item.into()])
             })
             .collect();
+        let actions = ecp_xrds::kinds()
+            .iter()
+            .filter(|info| has_power(info))
+            .flat_map(|info| {
+                Action::ALL.map(|action| {
+                    let (api, all) = (info.provider, info.collection);
+                    let route = format!("{api}/v1/{all}/{{name}}/{}", action.as_str());
+                    (action, route.into())
+                })
+            })
+            .collect();
         Self {
             registry,
             requests,
@@ -91,17 +105,21 @@ impl Metrics {
             in_flight,
             objects,
             routes,
+            actions,
             other: "other".into(),
         }
     }
 
-    /// The label of a kind's routes: bounded, without names.
-    pub(crate) fn route(&self, info: &KindInfo, item: bool) -> Arc<str> {
-        self.routes
-            .iter()
-            .find(|(known, _)| *known == info)
-            .map_or(&self.other, |(_, routes)| &routes[usize::from(item)])
-            .clone()
+    /// The label of a target's route: bounded, without names.
+    pub(crate) fn route(&self, target: &Target) -> Arc<str> {
+        let item = usize::from(target.name.is_some());
+        let of_action = |asked| self.actions.iter().find(|(known, _)| *known == asked);
+        let of_kind = || self.routes.iter().find(|(known, _)| *known == target.info);
+        let route = match target.action {
+            Some(action) => of_action(action).map(|(_, route)| route),
+            None => of_kind().map(|(_, routes)| &routes[item]),
+        };
+        route.unwrap_or(&self.other).clone()
     }
 
     /// The label of everything that is no kind's.

@@ -104,18 +104,23 @@ impl SkipTokens {
     /// # Errors
     /// The token was not made for this list.
     pub(crate) fn read(&self, token: &str) -> Result<String, ApiError> {
-        URL_SAFE_NO_PAD
+        let text = URL_SAFE_NO_PAD
             .decode(token)
             .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .and_then(|text| {
-                let key = text.strip_prefix('1')?.strip_prefix(self.scope.as_str())?;
-                Some(key.to_owned())
-            })
-            .ok_or_else(|| {
-                malformed("skipToken does not belong to this list; begin again without it")
-                    .at_parameter("skipToken")
-            })
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let refuse = |why: &str| {
+            Err(
+                malformed(&format!("skipToken {why}; begin again without it"))
+                    .at_parameter("skipToken"),
+            )
+        };
+        let Some(place) = text.as_deref().and_then(|t| t.strip_prefix('1')) else {
+            return refuse("is not one of this server");
+        };
+        match place.strip_prefix(self.scope.as_str()) {
+            Some(key) => Ok(key.to_owned()),
+            None => refuse("does not belong to this list"),
+        }
     }
 }
 
@@ -313,8 +318,12 @@ mod tests {
                 ErrorKind::Malformed
             );
         }
-        for garbage in ["garbage", "", "%%%", "MQ"] {
-            assert!(here.read(garbage).is_err(), "{garbage}");
+        let why = |token| here.read(token).expect_err("refused").detail().to_owned();
+        for garbage in ["garbage", "", "%%%"] {
+            assert!(why(garbage).contains("not one of this server"), "{garbage}");
+        }
+        for other in ["MQ", "MTAwMDAwMDAwYQ"] {
+            assert!(why(other).contains("does not belong"), "{other}");
         }
     }
 

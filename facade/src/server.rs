@@ -7,10 +7,12 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -68,6 +70,7 @@ impl Facade {
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::HEADER_READ_TIMEOUT);
         let router = self.router();
+        let tls = self.config().tls.clone().map(TlsAcceptor::from);
         let patience = self.config().header_read_timeout;
         let graceful = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
@@ -81,40 +84,30 @@ impl Facade {
                 accepted = accepting => accepted,
             };
             let stream = match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "cannot set TCP_NODELAY");
+                    }
+                    stream
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            let asked = CancellationToken::new();
-            let asking = asked.clone();
-            let service = router
-                .clone()
-                .map_request(move |request: Request<Incoming>| {
-                    asking.cancel();
-                    request
-                });
-            let connection = builder
-                .serve_connection(prepared(stream), TowerToHyperService::new(service))
-                .into_owned();
-            let connection = graceful.watch(connection);
+            let (builder, router) = (builder.clone(), router.clone());
+            let (tls, watcher) = (tls.clone(), graceful.watcher());
             tokio::spawn(async move {
-                // hyper waits for ever for the bytes that tell HTTP/1 from HTTP/2.
-                let silent = async {
-                    if tokio::time::timeout(patience, asked.cancelled())
-                        .await
-                        .is_ok()
-                    {
-                        std::future::pending::<()>().await;
-                    }
-                };
-                tokio::select! {
-                    ended = connection => if let Err(error) = ended {
-                        tracing::debug!(error, "connection ended");
+                match tls {
+                    None => connection(builder, router, stream, watcher, patience).await,
+                    Some(tls) => match tokio::time::timeout(patience, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => {
+                            connection(builder, router, stream, watcher, patience).await;
+                        }
+                        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!("TLS handshake took too long"),
                     },
-                    () = silent => tracing::debug!("connection asked for nothing"),
                 }
                 drop(permit);
             });
@@ -132,9 +125,36 @@ impl Facade {
     }
 }
 
-fn prepared(stream: TcpStream) -> TokioIo<TcpStream> {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
+/// Serves one connection. One that asks for nothing is closed after `patience`.
+async fn connection(
+    builder: Builder<TokioExecutor>,
+    router: axum::Router,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    watcher: Watcher,
+    patience: Duration,
+) {
+    let asked = CancellationToken::new();
+    let asking = asked.clone();
+    let service = router.map_request(move |request: Request<Incoming>| {
+        asking.cancel();
+        request
+    });
+    let served = builder
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .into_owned();
+    // hyper waits for ever for the bytes that tell HTTP/1 from HTTP/2.
+    let silent = async {
+        if tokio::time::timeout(patience, asked.cancelled())
+            .await
+            .is_ok()
+        {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = watcher.watch(served) => if let Err(error) = ended {
+            tracing::debug!(error, "connection ended");
+        },
+        () = silent => tracing::debug!("connection asked for nothing"),
     }
-    TokioIo::new(stream)
 }

@@ -1,11 +1,12 @@
 //! SECA label selectors (SECA section 1.6), such as `env=prod,tier!=*gold,cpus>=4`.
 //!
 //! Terms are joined by commas and must all hold. Keys and values may hold `*`, which stands for
-//! any text. A term is `key=value` (or `==`), `key!=value`, or `key` with one of `<`, `>`, `<=`,
-//! `>=` and a number.
+//! any text. A term is `key=value` (or `==`), `key!=value`, `key` with one of `<`, `>`, `<=`, `>=`
+//! and a number, or one of Kubernetes' set-based terms: `key in (a, b)`, `key notin (a, b)`, `key`
+//! and `!key`.
 //!
-//! A positive term holds if any label satisfies both its sides; `!=` holds if no label does, so
-//! also where the label is missing (as in Kubernetes). Numeric terms only look at labels whose
+//! A positive term holds if any label satisfies both its sides; `!=`, `notin` and `!key` hold if no
+//! label does, so also where the label is missing (as in Kubernetes). Numeric terms only look at labels whose
 //! value is a number. Case matters.
 
 use std::fmt;
@@ -36,6 +37,14 @@ pub enum Test {
     NotEqual(String),
     /// Is a number that compares so.
     Number(Comparison, f64),
+    /// Matches one of the texts.
+    In(Vec<String>),
+    /// Matches none of them, or the label is missing.
+    NotIn(Vec<String>),
+    /// The label is there.
+    Exists,
+    /// The label is missing.
+    Missing,
 }
 
 /// How numbers compare.
@@ -83,7 +92,7 @@ impl Selector {
             return Ok(Self::default());
         }
         let mut terms = Vec::new();
-        for term in text.split(',') {
+        for term in split(text) {
             if terms.len() == SELECTOR_TERMS_MAX {
                 return Err(SelectorError::TooManyTerms);
             }
@@ -116,11 +125,15 @@ impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, term) in self.terms.iter().enumerate() {
             let separator = if i == 0 { "" } else { "," };
-            write!(f, "{separator}{}", term.key)?;
+            let not = if term.test == Test::Missing { "!" } else { "" };
+            write!(f, "{separator}{not}{}", term.key)?;
             match &term.test {
                 Test::Equal(value) => write!(f, "={value}")?,
                 Test::NotEqual(value) => write!(f, "!={value}")?,
                 Test::Number(comparison, number) => write!(f, "{comparison}{number}")?,
+                Test::In(values) => write!(f, " in ({})", values.join(","))?,
+                Test::NotIn(values) => write!(f, " notin ({})", values.join(","))?,
+                Test::Exists | Test::Missing => {}
             }
         }
         Ok(())
@@ -154,16 +167,16 @@ impl Term {
         if term.is_empty() {
             return Err("is empty");
         }
-        let at = term
-            .find(['=', '!', '<', '>'])
-            .ok_or("has none of =, !=, <, >, <= and >=")?;
-        let (key, rest) = (term[..at].trim(), &term[at..]);
-        if key.is_empty() {
-            return Err("has no key");
+        if let Some(set) = Self::parse_set(term) {
+            return set;
         }
-        if !key.chars().all(is_key_char) {
-            return Err("has a key with other characters than letters, digits and _./-:*");
+        let Some(at) = term.find(['=', '!', '<', '>']) else {
+            return Self::new(term, Test::Exists);
+        };
+        if let Some(key) = term.strip_prefix('!') {
+            return Self::new(key, Test::Missing);
         }
+        let (key, rest) = (&term[..at], &term[at..]);
         let comparisons = [
             (">=", Comparison::GreaterOrEqual),
             ("<=", Comparison::LessOrEqual),
@@ -183,10 +196,47 @@ impl Term {
         } else {
             return Err("has none of =, !=, <, >, <= and >=");
         };
+        Self::new(key, test)
+    }
+
+    fn new(key: &str, test: Test) -> Result<Self, &'static str> {
+        let key = key.trim();
+        if key.is_empty() {
+            return Err("has no key");
+        }
+        if !key.chars().all(is_key_char) {
+            return Err("has a key with other characters than letters, digits and _./-:*");
+        }
         Ok(Self {
             key: key.into(),
             test,
         })
+    }
+
+    /// A term with `in` or `notin`, if it is one.
+    fn parse_set(term: &str) -> Option<Result<Self, &'static str>> {
+        let (key, rest) = term.split_once(char::is_whitespace)?;
+        let rest = rest.trim_start();
+        let word = rest.find(|c: char| c == '(' || c.is_whitespace())?;
+        let (operator, values) = rest.split_at(word);
+        if !matches!(operator, "in" | "notin") {
+            return None;
+        }
+        let inner = values
+            .trim()
+            .strip_prefix('(')
+            .and_then(|v| v.strip_suffix(')'));
+        let Some(inner) = inner else {
+            return Some(Err("has no values in parentheses"));
+        };
+        let values: Result<Vec<_>, _> = inner.split(',').map(set_value).collect();
+        Some(values.and_then(|values| {
+            let test = match operator {
+                "in" => Test::In(values),
+                _ => Test::NotIn(values),
+            };
+            Self::new(key, test)
+        }))
     }
 
     fn matches<'a>(&self, mut labels: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
@@ -196,8 +246,37 @@ impl Term {
             Test::Number(comparison, number) => labels.any(|(k, v)| {
                 glob(&self.key, k) && decimal(v).is_some_and(|v| comparison.holds(v, *number))
             }),
+            Test::In(values) => {
+                labels.any(|(k, v)| glob(&self.key, k) && values.iter().any(|p| glob(p, v)))
+            }
+            Test::NotIn(values) => {
+                !labels.any(|(k, v)| glob(&self.key, k) && values.iter().any(|p| glob(p, v)))
+            }
+            Test::Exists => labels.any(|(k, _)| glob(&self.key, k)),
+            Test::Missing => !labels.any(|(k, _)| glob(&self.key, k)),
         }
     }
+}
+
+/// Splits at the commas that are in no parentheses.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.split(move |c| {
+        match c {
+            '(' => inside = true,
+            ')' => inside = false,
+            _ => {}
+        }
+        c == ',' && !inside
+    })
+}
+
+/// A value of a set. Those are between commas and parentheses, so they hold none.
+fn set_value(value: &str) -> Result<String, &'static str> {
+    if value.contains(['(', ')']) {
+        return Err("has parentheses among its values");
+    }
+    pattern(value)
 }
 
 fn is_key_char(c: char) -> bool {
@@ -230,7 +309,7 @@ fn decimal(text: &str) -> Option<f64> {
 /// Whether `text` matches `pattern`, in which `*` stands for any text.
 ///
 /// Goes back to the last star only, so it takes `pattern * text` steps at most.
-fn glob(pattern: &str, text: &str) -> bool {
+pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -294,6 +373,16 @@ mod tests {
             "*>3",
             "acme:team=a/b",
             "env=prod,cpus>=4",
+            "env",
+            "!missing",
+            "e*",
+            "env in (dev, prod)",
+            "env in (prod),cpus in (3,4,5)",
+            "env in(p*)",
+            "* in (D2XS)",
+            "env notin (dev,test)",
+            "missing notin (a)",
+            "env in (staging, prod) , !gone,Tier",
         ] {
             assert!(matches(yes, &labels), "{yes}");
         }
@@ -311,6 +400,14 @@ mod tests {
             "missing=*",
             "missing>0",
             "env=prod,cpus>4",
+            "missing",
+            "!env",
+            "!e*",
+            "env in (dev)",
+            "missing in (*)",
+            "env notin (dev,prod)",
+            "env notin (p*)",
+            "env in (Prod)",
         ] {
             assert!(!matches(no, &labels), "{no}");
         }
@@ -319,8 +416,41 @@ mod tests {
     #[test]
     fn malformed_selectors_are_refused() {
         for bad in [
-            "env", "env=", "=x", ">=5", "a>", "a>x", "a>inf", "a<nan", "a=b,", ",a=b", "a=b,,c=d",
-            "a b=c", "a=b=c", "a!b", "a=>1", "a<>1", "é=1", "a=\u{7}x", "!a", "a in (b)",
+            "env=",
+            "=x",
+            ">=5",
+            "a>",
+            "a>x",
+            "a>inf",
+            "a<nan",
+            "a=b,",
+            ",a=b",
+            "a=b,,c=d",
+            "a b=c",
+            "a=b=c",
+            "a!b",
+            "a=>1",
+            "a<>1",
+            "é=1",
+            "a=\u{7}x",
+            "!",
+            "!!a",
+            "! a b",
+            "a b",
+            "a in",
+            "a in b",
+            "a in ()",
+            "a in (b",
+            "a in b)",
+            "a in (b,)",
+            "a in ((b))",
+            "in (a)",
+            "a in (b) c",
+            "a notin (b),",
+            "a not in (b)",
+            "a in (b=c)",
+            "(a)",
+            "a in (b)(c)",
         ] {
             assert!(Selector::parse(bad).is_err(), "{bad}");
         }
@@ -363,6 +493,26 @@ mod tests {
             if let Ok(selector) = Selector::parse(&text) {
                 prop_assert_eq!(Selector::parse(&selector.to_string()), Ok(selector));
             }
+        }
+
+        #[test]
+        fn printed_sets_parse_to_the_same(text in "!?[a-z*]{1,4}( (in|notin) ?\\([a-z*]{1,3}( ?, ?[a-z]{1,3}){0,2}\\))?(,[a-z]{1,3}){0,2}") {
+            if let Ok(selector) = Selector::parse(&text) {
+                prop_assert_eq!(Selector::parse(&selector.to_string()), Ok(selector));
+            }
+        }
+
+        #[test]
+        fn a_set_is_its_members_and_notin_the_opposite(
+            values in proptest::collection::vec("[x-z*]{1,2}", 1..4),
+            labels in proptest::collection::vec(("[a-c]{1,2}", "[x-z]{1,2}"), 0..4),
+        ) {
+            let pairs: Vec<(&str, &str)> =
+                labels.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            let list = values.join(",");
+            let one = values.iter().any(|v| matches(&format!("a={v}"), &pairs));
+            prop_assert_eq!(matches(&format!("a in ({list})"), &pairs), one);
+            prop_assert_eq!(matches(&format!("a notin ({list})"), &pairs), !one);
         }
 
         #[test]

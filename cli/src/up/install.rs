@@ -149,7 +149,16 @@ pub(crate) async fn exists(client: &Client, kind: &Kind, name: &str) -> anyhow::
         .is_some())
 }
 
-/// Waits until every named object of a kind has a condition with status True.
+/// Whether a condition is True, and of no older generation where it says of which: that of the
+/// last start would not do.
+fn holds(object: &Value, condition: &str, generation: i64) -> bool {
+    let observed = condition::find(object, condition)
+        .and_then(|c| c.get("observedGeneration"))
+        .and_then(Value::as_i64);
+    condition::is_true(object, condition) && observed.is_none_or(|seen| seen >= generation)
+}
+
+/// Waits until every named object of a kind has a condition with status True for what it is now.
 pub(crate) async fn wait_for(
     client: &Client,
     kind: &Kind,
@@ -166,7 +175,8 @@ pub(crate) async fn wait_for(
             match events.next().await {
                 Some(Ok(Event::Apply(o) | Event::InitApply(o))) => {
                     let name = o.name_any();
-                    if condition::is_true(&o.data, condition) {
+                    let generation = o.metadata.generation.unwrap_or(0);
+                    if holds(&o.data, condition, generation) {
                         missing.remove(&name);
                     }
                 }
@@ -185,4 +195,30 @@ pub(crate) async fn wait_for(
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_of_an_older_generation_does_not_hold() {
+        let object = |status: &str, observed: Value| {
+            let condition = json!({
+                "type": "Established", "status": status, "observedGeneration": observed,
+            });
+            json!({"status": {"conditions": [condition]}})
+        };
+        for (object, want) in [
+            (object("True", json!(3)), true),
+            (object("True", json!(2)), false),
+            (object("True", Value::Null), true),
+            (object("False", json!(3)), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(holds(&object, "Established", 3), want, "{object}");
+        }
+    }
 }

@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output::{self, Hint};
 use data_dir::{DataDir, Endpoints};
-pub(crate) use options::Options;
-use parts::{Parts, Signals};
+pub(crate) use options::{Options, ProfileOption, ReferencesOption, policies, references, region};
+use parts::Parts;
+pub(crate) use parts::Signals;
 use progress::Progress;
 
 /// How long a shutdown may take before the process ends anyway.

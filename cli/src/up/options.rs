@@ -6,6 +6,7 @@ use ecp_facade::{Profile, ReferencePolicies, ReferencePolicy, Served};
 use ecp_xrds::Flavour;
 
 use super::data_dir::Endpoints;
+use crate::facade::RestOptions;
 
 /// Options of `ecp up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,32 +36,33 @@ pub(crate) struct Options {
     /// What people apply: namespaced XRs (v2), or claims of cluster-scoped XRs.
     #[arg(long, value_enum, default_value_t = FlavourOption::V2)]
     pub(crate) flavour: FlavourOption,
-    /// Status codes of refusals over REST: as the conformance suite wants them, or as the
-    /// specification has them.
-    #[arg(long, value_enum, default_value_t = ProfileOption::Conformance)]
-    pub(crate) profile: ProfileOption,
-    /// What happens over REST when a reference names nothing, where its resource can do without:
-    /// `reject`, or `defer` to do without it until it comes; for all such fields, or for one, such
-    /// as `NIC.publicIpRefs=defer`. May be repeated.
-    #[arg(long, value_name = "[KIND.FIELD=]POLICY", default_value = "reject", value_parser = references)]
-    pub(crate) references: Vec<ReferencesOption>,
+    /// Log a line for each request of the REST API, at level info.
+    #[arg(long)]
+    pub(crate) access_log: bool,
+    #[command(flatten)]
+    pub(crate) rest: RestOptions,
 }
 
 impl Options {
-    /// The policy of each reference field; of two for the same fields the last one.
-    pub(crate) fn reference_policies(&self) -> ReferencePolicies {
-        let mut policies = ReferencePolicies::default();
-        for option in &self.references {
-            match option {
-                ReferencesOption::All(policy) => policies.default = *policy,
-                ReferencesOption::Field(kind, field, policy) => {
-                    let field = (kind.clone(), field.clone(), *policy);
-                    policies.fields.insert(0, field);
-                }
+    /// What the REST API serves.
+    pub(crate) fn served(&self, endpoints: Endpoints) -> Served {
+        self.rest.served(&self.regions, &endpoints.rest_url())
+    }
+}
+
+/// The policy of each reference field; of two for the same fields the last one.
+pub(crate) fn policies(options: &[ReferencesOption]) -> ReferencePolicies {
+    let mut policies = ReferencePolicies::default();
+    for option in options {
+        match option {
+            ReferencesOption::All(policy) => policies.default = *policy,
+            ReferencesOption::Field(kind, field, policy) => {
+                let field = (kind.clone(), field.clone(), *policy);
+                policies.fields.insert(0, field);
             }
         }
-        policies
     }
+    policies
 }
 
 /// One `--references`.
@@ -72,7 +74,7 @@ pub(crate) enum ReferencesOption {
     Field(String, String, ReferencePolicy),
 }
 
-fn references(text: &str) -> Result<ReferencesOption, String> {
+pub(crate) fn references(text: &str) -> Result<ReferencesOption, String> {
     let policy = |text: &str| match text {
         "reject" => Ok(ReferencePolicy::Reject),
         "defer" => Ok(ReferencePolicy::Defer),
@@ -90,19 +92,6 @@ fn references(text: &str) -> Result<ReferencesOption, String> {
         return Err(format!("only these have a policy: {}", all.join(", ")));
     }
     Ok(ReferencesOption::Field(kind.into(), field.into(), policy))
-}
-
-impl Options {
-    /// What the REST API serves.
-    pub(crate) fn served(&self, endpoints: Endpoints) -> Served {
-        let mut regions: Vec<String> = Vec::new();
-        for region in &self.regions {
-            if !regions.contains(region) {
-                regions.push(region.clone());
-            }
-        }
-        Served::new(regions, endpoints.rest_url())
-    }
 }
 
 /// A name that both a Region and its location in the dummy cloud can have.
@@ -166,7 +155,7 @@ mod tests {
 
     fn policies(args: &[&str]) -> Result<ReferencePolicies, clap::Error> {
         let line = std::iter::once("ecp").chain(args.iter().copied());
-        Line::try_parse_from(line).map(|l| l.options.reference_policies())
+        Line::try_parse_from(line).map(|l| super::policies(&l.options.rest.references))
     }
 
     #[test]

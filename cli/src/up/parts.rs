@@ -137,13 +137,14 @@ impl Parts {
         let access = if options.insecure_dev {
             Access::InsecureDev
         } else {
-            Access::Tokens(Arc::new(StaticTokens::admin(token)))
+            options
+                .rest
+                .access(StaticTokens::admin(token), &self.stop)?
         };
         let client = in_process(server, "facade");
         let mut config = Config::new(client, "", "", access);
         config.served = options.served(endpoints);
-        config.profile = options.profile.into();
-        config.references = options.reference_policies();
+        options.rest.set(&mut config);
         let facade = Facade::start(config, self.stop.clone()).context("starting the REST API")?;
         let serving = facade.clone();
         self.spawn(

@@ -199,15 +199,28 @@ async fn http(
     watcher: hyper_util::server::graceful::Watcher,
 ) {
     let certificate = Arc::new(certificate);
+    let asked = CancellationToken::new();
+    let asking = asked.clone();
     let service = hyper::service::service_fn(move |request| {
+        asking.cancel();
         let (front, certificate) = (Arc::clone(&front), Arc::clone(&certificate));
         async move { front.answer(request, (*certificate).as_ref()).await }
     });
     let connection = builder()
         .serve_connection_with_upgrades(TokioIo::new(stream), service)
         .into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "connection ended");
+    // hyper waits for ever for the bytes that tell HTTP/1 from HTTP/2.
+    let silent = async {
+        let first = tokio::time::timeout(limits::HEADER_READ_TIMEOUT, asked.cancelled());
+        if first.await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = watcher.watch(connection) => if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended");
+        },
+        () = silent => tracing::debug!("connection asked for nothing"),
     }
 }
 

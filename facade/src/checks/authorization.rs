@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Change, Faults, fields};
+use crate::config::Access;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
 use crate::path::Target;
@@ -124,14 +125,14 @@ impl Facade {
 
     /// Where the users are a closed list, subjects must be among them.
     fn check_subjects(&self, change: Change<'_>, faults: &mut Faults) {
-        let Some(known) = &self.config().known_subjects else {
+        let Access::Tokens(users) = &self.config().access else {
             return;
         };
         if change.same("subs") {
             return;
         }
         for (path, value) in fields::find(change.spec, "subs[]") {
-            let known = |sub: &str| sub == "*" || known.contains(sub);
+            let known = |sub: &str| sub == "*" || users.knows(sub) != Some(false);
             if let Some(sub) = value.as_str().filter(|sub| !known(sub)) {
                 missing(faults, format!("spec.{path}"), "user", sub);
             }

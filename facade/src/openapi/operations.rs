@@ -234,7 +234,7 @@ pub(super) fn parameters() -> Value {
             "Names the request in the answer and in the server's log.",
             "schema": {"type": "string"}},
         "labels": {"in": "query", "name": "labels", "description":
-            "A selector: terms joined by commas, such as `env=prod,tier!=*gold,cpus>=4`.",
+            "A selector: terms joined by commas, such as `env=prod,tier!=*gold,cpus>=4`, `env in (a,b)` or `!key`.",
             "schema": {"type": "string", "maxLength": ecp_xrds::limits::SELECTOR_LEN_MAX}},
         "limit": {"in": "query", "name": "limit", "description":
             "Items on a page. What is out of bounds is moved into them.",

@@ -198,7 +198,7 @@ fn problem() -> Value {
     }});
     json!({
         "type": "object", "description": "Why a request was refused.",
-        "required": ["type", "title", "status", "detail", "instance", "sources"],
+        "required": ["type", "title", "status", "detail", "instance", "sources", "meta"],
         "properties": {
             "type": {"type": "string", "format": "uri", "enum": types},
             "title": text("The status code in words."),
@@ -207,6 +207,9 @@ fn problem() -> Value {
             "instance": bounded(pointer_max, "Path of the request."),
             "sources": {"type": "array", "maxItems": limits::PROBLEM_SOURCES_MAX, "items": source,
                 "description": "The parts of the request that are at fault."},
+            "meta": {"type": "object", "required": ["requestId"], "properties": {
+                "requestId": text("Names the request in the server's log."),
+            }},
         },
     })
 }

@@ -1,11 +1,13 @@
 //! What a schema cannot say: zones, ranges, permissions, scopes, references.
 
-use ecp_facade::{ReferencePolicies, ReferencePolicy};
+use std::sync::Arc;
+
+use ecp_facade::{Access, ReferencePolicies, ReferencePolicy, StaticTokens, Users};
 use serde_json::{Value, json};
 
 use crate::world::{
-    ASSIGNMENTS, DISKS, GATEWAYS, IMAGES, INSTANCES, NETWORKS, NICS, ROLES, WORKSPACE, World, disk,
-    instance, network, route, subnet,
+    ASSIGNMENTS, DISKS, GATEWAYS, IMAGES, INSTANCES, NETWORKS, NICS, ROLES, TOKEN, WORKSPACE,
+    World, disk, instance, network, route, subnet,
 };
 
 /// The body with one member changed.
@@ -342,10 +344,10 @@ fn assignment(scope: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn assignments_name_known_tenants_regions_workspaces_roles_and_users() {
-    let world = World::with(|config| {
-        config.known_subjects = Some(["alice".to_owned(), "bob".to_owned()].into());
-    })
-    .await;
+    let users = tempfile::NamedTempFile::new().expect("file");
+    std::fs::write(users.path(), "t-1,alice\nt-2,bob\n").expect("written");
+    let users = Users::open(users.path(), StaticTokens::admin(TOKEN)).expect("users");
+    let world = World::with(|config| config.access = Access::Tokens(Arc::new(users))).await;
     world.put(WORKSPACE, json!({})).await.ok(201);
     world
         .put(&format!("{ROLES}/r"), role("seca.compute", &["get"]))

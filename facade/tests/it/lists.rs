@@ -78,12 +78,16 @@ async fn labels_select_what_was_put() {
         ("size>5", vec!["a"]),
         ("tier!=front-end,env=dev", vec![]),
         ("Env=prod", vec![]),
+        ("env in (prod, staging),size", vec!["a"]),
+        ("env notin (prod,test)", vec!["b", "c"]),
+        ("env", vec!["a", "b"]),
+        ("!env", vec!["c"]),
     ] {
         let query: String = url::form_urlencoded::byte_serialize(selector.as_bytes()).collect();
         let list = world.get(&format!("{DISKS}?labels={query}")).await.ok(200);
         assert_eq!(names(&list), want, "{selector}");
     }
-    for bad in ["env%3D", "%3E%3D5", "a%20b%3Dc", ","] {
+    for bad in ["env%3D", "%3E%3D5", "a%20b%3Dc", ",", "a%20in%20(b"] {
         for collection in [DISKS, IMAGES] {
             let answer = world.get(&format!("{collection}?labels={bad}")).await;
             answer.problem(400);

@@ -13,6 +13,7 @@ mod openapi;
 mod player;
 mod power;
 mod puts;
+mod rbac;
 mod regions;
 mod socket;
 mod world;

@@ -345,3 +345,36 @@ async fn a_refused_request_does_not_cost_the_connection() {
         response.into_body().collect().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_asks_for_nothing_is_closed() {
+    let api = Api::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(serve::serve(
+        api.server,
+        listener,
+        Transport::Plain,
+        Arc::new(Authenticator::new().insecure_dev()),
+        stop.clone(),
+    ));
+    for sent in ["", "PRI * HT", "GET /version HTTP/1.1\r\n"] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, sent.as_bytes())
+            .await
+            .unwrap();
+        // The clock jumps to the next thing that somebody waits for.
+        tokio::time::pause();
+        let mut answer = Vec::new();
+        let closed = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer);
+        let hour = std::time::Duration::from_secs(3600);
+        assert!(
+            tokio::time::timeout(hour, closed).await.is_ok(),
+            "open after an hour: {sent:?}"
+        );
+        tokio::time::resume();
+    }
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}
