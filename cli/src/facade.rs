@@ -31,8 +31,9 @@ pub(crate) struct RestOptions {
     /// specification has them.
     #[arg(long, value_enum, default_value_t = ProfileOption::Conformance)]
     pub(crate) profile: ProfileOption,
-    /// What happens over REST when a reference names nothing: `reject`, or `defer` to wait for it;
-    /// for all fields, or for one, such as `NIC.publicIpRefs=defer`. May be repeated.
+    /// What happens over REST when a reference names nothing, where its resource can do without:
+    /// `reject`, or `defer` to do without it until it comes; for all such fields, or for one, such
+    /// as `NIC.publicIpRefs=defer`. May be repeated.
     #[arg(long, value_name = "[KIND.FIELD=]POLICY", default_value = "reject", value_parser = references)]
     pub(crate) references: Vec<ReferencesOption>,
 }
