@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use ecp_harness::{Answer, DEADLINE, Ecp, Output, volume};
+use ecp_harness::{Answer, DEADLINE, Ecp, Output, volume, volume_spec, workspace};
 
 /// Examples of which the tests below apply and delete everything.
 const FOLDERS: [&str; 5] = [
@@ -285,6 +285,40 @@ async fn two_roles_live_and_go() {
         ),
     ];
     lives("two-roles", &facts).await;
+}
+
+#[tokio::test]
+async fn users_may_do_what_the_two_roles_say() {
+    let users = folder("two-roles").join("users.csv");
+    let ecp = Ecp::start(&["--ephemeral", "--users", users.to_str().unwrap()]).await;
+    let Some(applied) = kubectl(&ecp, &["apply"], &objects("two-roles")) else {
+        return;
+    };
+    applied.done();
+    for name in ["dev", "prod"] {
+        ecp.until_active(&workspace(name)).await;
+    }
+    let (dana, eve) = ("token-of-dana", "token-of-eve");
+    let call = async |token: &str, method: &str, workspace: &str| {
+        let mut request = ecp.request(method, &volume(workspace, "disk-1"));
+        if method == "PUT" {
+            request = request.json(&json!({ "spec": volume_spec(10) }));
+        }
+        Ecp::send(request.bearer_auth(token)).await.status
+    };
+    // Assignments take effect when the server has heard of them.
+    let started = Instant::now();
+    while call(dana, "PUT", "dev").await == 403 || call(eve, "GET", "dev").await == 403 {
+        assert!(started.elapsed() < DEADLINE, "no roles");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ecp.until_active(&volume("dev", "disk-1")).await;
+    assert_eq!(call(dana, "PUT", "prod").await, 403);
+    assert_eq!(call(eve, "GET", "dev").await, 200);
+    assert_eq!(call(eve, "DELETE", "dev").await, 403);
+    assert_eq!(call(dana, "GET", "prod").await, 404, "allowed, but absent");
+    assert_eq!(call(dana, "DELETE", "dev").await, 202);
+    assert_eq!(call("token-of-nobody", "GET", "dev").await, 401);
 }
 
 #[tokio::test]
