@@ -86,15 +86,7 @@ async fn an_example_applied_with_kubectl_is_seen_over_rest_and_the_other_way_rou
     ])
     .unwrap()
     .done();
-    let left = ecp
-        .kubectl(&["get", "managed", "-A", "-o", "name"])
-        .unwrap()
-        .done();
-    let left: Vec<_> = left
-        .lines()
-        .filter(|l| !l.starts_with("location") && !l.starts_with("volumetype"))
-        .collect();
-    assert_eq!(left, Vec::<&str>::new());
+    assert_eq!(ecp.managed().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -168,7 +168,7 @@ async fn a_full_disk_ends_the_process_and_loses_nothing() {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     let temp = tempfile::tempdir().unwrap();
-    let mut ecp = Ecp::start_on_full_disk(temp.path(), 2048).await;
+    let mut ecp = Ecp::start_on_full_disk(temp.path(), 8192).await;
     let maps: kube::Api<ConfigMap> = kube::Api::namespaced(ecp.kube().await, "default");
     let map = |n: usize| -> ConfigMap {
         let data = json!({"key": "x".repeat(200_000)});
