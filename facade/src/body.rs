@@ -7,12 +7,14 @@
 use ecp_meta::names::is_dotted_name;
 use ecp_schema::FieldError;
 use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Scope};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::cache::Entry;
 use crate::error::{ApiError, ErrorKind};
 use crate::limits;
 use crate::path::Target;
+use crate::power::strictly_after;
 
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +143,20 @@ pub(crate) struct Checked {
     pub(crate) deferred: Vec<String>,
     /// JSON pointers of members that were ignored.
     pub(crate) ignored: Vec<String>,
+}
+
+impl Checked {
+    /// The same for an intent that is sent again unchanged: it counts as a change (SECA section
+    /// 3.3), so something must tell it from the one before.
+    ///
+    /// # Errors
+    /// There is no later time than that of the last one.
+    pub(crate) fn repeated(&self, last: &Entry) -> Result<Self, &'static str> {
+        let last = last.spec("repeatedAt").and_then(Value::as_str);
+        let mut repeated = self.clone();
+        repeated.spec["repeatedAt"] = strictly_after(last, Timestamp::now())?.into();
+        Ok(repeated)
+    }
 }
 
 impl Document {

@@ -83,9 +83,9 @@ pub(crate) fn is_on(power: Option<&Value>) -> bool {
     state.and_then(Value::as_str) == Some("on")
 }
 
-/// `now` in milliseconds, or the first one after `last`: a restart is an edge, and must differ
-/// from the one before.
-fn strictly_after(last: Option<&str>, now: Timestamp) -> Result<String, &'static str> {
+/// `now` in milliseconds, or the first one after `last`: what is marked by it is an edge, and must
+/// differ from the one before.
+pub(crate) fn strictly_after(last: Option<&str>, now: Timestamp) -> Result<String, &'static str> {
     let last = last.and_then(|text| text.parse::<Timestamp>().ok());
     let step = SignedDuration::from_millis(1);
     let whole = |t: Timestamp| Timestamp::from_millisecond(t.as_millisecond()).ok();
@@ -95,7 +95,7 @@ fn strictly_after(last: Option<&str>, now: Timestamp) -> Result<String, &'static
         }
         _ => whole(now),
     };
-    let next = next.ok_or("the time of its last restart cannot be passed")?;
+    let next = next.ok_or("the time of its last restart or repetition cannot be passed")?;
     Ok(format!("{next:.3}"))
 }
 
@@ -125,6 +125,7 @@ impl Facade {
             .find(target, &namespace, name)
             .await?
             .ok_or_else(missing)?;
+        entry = self.until_seen(target, entry).await;
         let mut current = false;
         for _ in 0..limits::WRITE_ATTEMPTS_MAX {
             let outcome = match next_power(&entry, target, action, condition) {

@@ -65,6 +65,10 @@ impl Facade {
             .await?;
         let deadline = Instant::now() + query::settle(put.headers, self.config().settle);
         let namespace = self.namespace_for_write(target).await?;
+        let existing = match existing {
+            Some(entry) => Some(self.until_seen(target, entry).await),
+            None => None,
+        };
         let written = self
             .write(target, name, &namespace, &checked, existing, condition)
             .await?;
@@ -245,6 +249,13 @@ impl Facade {
         }
     }
 
+    /// Waits until the control plane has seen the change before, so that this one counts as
+    /// another one (section 2.2); not for long, since it may be out of order.
+    pub(crate) async fn until_seen(&self, target: &Target, entry: Arc<Entry>) -> Arc<Entry> {
+        let over = tokio::time::sleep(limits::SEEN_WAIT_MAX);
+        until(self.kind(target.info), entry, over, Entry::seen).await
+    }
+
     /// Writes, again and again while others write the same object.
     async fn write(
         &self,
@@ -257,6 +268,8 @@ impl Facade {
     ) -> Result<Written, ApiError> {
         let kind = self.kind(target.info);
         let mut made = false;
+        let mut repeated;
+        let mut checked = checked;
         for _ in 0..limits::WRITE_ATTEMPTS_MAX {
             if let (Some(entry), Some(wanted)) = (&existing, condition) {
                 check_condition(entry, wanted)?;
@@ -278,6 +291,14 @@ impl Facade {
                     refuse_deleting(&entry, target)?;
                     let applied = !existing.as_ref().is_some_and(|e| e.shared());
                     if condition.is_none() && applied && leftover(&entry, &checked.spec) {
+                        existing = Some(entry);
+                        continue;
+                    }
+                    if let Some(before) = &existing
+                        && before.digest() == entry.digest()
+                    {
+                        repeated = checked.repeated(&entry).map_err(ApiError::internal)?;
+                        checked = &repeated;
                         existing = Some(entry);
                         continue;
                     }
@@ -489,6 +510,16 @@ pub(crate) async fn settle(
     written: Arc<Entry>,
     over: impl Future<Output = ()>,
 ) -> Arc<Entry> {
+    until(kind, written, over, Entry::settled).await
+}
+
+/// Waits until something holds of a resource, or the wait is over.
+async fn until(
+    kind: &Arc<KindCache>,
+    written: Arc<Entry>,
+    over: impl Future<Output = ()>,
+    holds: fn(&Entry) -> bool,
+) -> Arc<Entry> {
     let mut over = pin!(over);
     let mut changes = kind.subscribe(written.uid());
     let mut latest = written;
@@ -499,7 +530,7 @@ pub(crate) async fn settle(
             // Deleted by somebody in the meantime: what was written is the honest answer.
             None => return latest,
         }
-        if latest.settled() {
+        if holds(&latest) {
             return latest;
         }
         tokio::select! {

@@ -66,4 +66,8 @@ pub(crate) struct Envelope {
         {"rule": "self == oldSelf", "message": "network cannot be changed"}
     ]))]
     pub(crate) network: String,
+    /// When the intent was last sent again unchanged over REST. It counts as a change.
+    #[schemars(extend("format" = "date-time"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) repeated_at: Option<String>,
 }

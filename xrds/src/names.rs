@@ -9,8 +9,15 @@ use crate::kinds::KindInfo;
 /// Fields of `spec` that stand beside the SECA spec and are not shown as part of it over REST.
 /// Like [`CROSSPLANE_SPEC_FIELDS`], no SECA spec of ours uses these names, and a Workspace's free
 /// spec cannot.
-pub const ENVELOPE_SPEC_FIELDS: [&str; 6] =
-    ["cloud", "commonData", "name", "network", "power", "region"];
+pub const ENVELOPE_SPEC_FIELDS: [&str; 7] = [
+    "cloud",
+    "commonData",
+    "name",
+    "network",
+    "power",
+    "region",
+    "repeatedAt",
+];
 
 /// The object name for a SECA name of a kind.
 ///

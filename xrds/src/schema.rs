@@ -67,6 +67,9 @@ fn envelope(info: &KindInfo) -> Value {
     if info.scope != Scope::Network {
         leave_out("network");
     }
+    if info.catalogue {
+        leave_out("repeatedAt");
+    }
     envelope
 }
 

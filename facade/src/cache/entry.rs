@@ -123,13 +123,17 @@ impl Entry {
         self.object.get("status")?.get(field)
     }
 
+    /// The digest of the present intent.
+    pub(crate) fn digest(&self) -> &str {
+        self.digest.get_or_init(|| intent_digest(&self.object))
+    }
+
     /// Whether the status speaks of the present intent.
     pub(crate) fn seen(&self) -> bool {
-        let digest = self.digest.get_or_init(|| intent_digest(&self.object));
         self.status("intent")
             .and_then(|i| i.get("digest"))
             .and_then(Value::as_str)
-            == Some(digest)
+            == Some(self.digest())
     }
 
     /// SECA's resource version: the revision in the status, one more while a change is not yet

@@ -54,14 +54,18 @@ async fn live_and_die(world: &World) {
     );
     assert_eq!(updated["metadata"]["resourceVersion"], 2);
 
-    // Nothing changes, so nothing is written.
-    let same = world.put(&path, grown).await.ok(200);
-    assert_eq!(same["metadata"]["resourceVersion"], 2);
-    assert_eq!(same["status"], updated["status"]);
+    // Nothing changes, and it counts all the same (SECA section 3.3).
+    for version in [3, 4] {
+        let same = world.put(&path, grown.clone()).await.ok(200);
+        assert_eq!(same["metadata"]["resourceVersion"], version);
+        assert_eq!(same["spec"], updated["spec"]);
+        assert_eq!(states(&same)[..2], ["active", "updating"]);
+        assert_eq!(states(&same).len(), 2 * version + 1);
+    }
 
     let got = world.get(&path).await.ok(200);
     assert_eq!(got["metadata"]["verb"], "GET");
-    assert_eq!(got["status"], updated["status"]);
+    assert_eq!(states(&got).len(), 9);
     assert!(world.delete(&path).await.ok(202).is_null());
     world.get(&path).await.problem(404);
     world.delete(&path).await.problem(404);
