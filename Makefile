@@ -15,6 +15,9 @@ demo: ## Start it and apply examples/first-volume
 test: ## Run all tests
 	$(CARGO) test --locked --workspace --quiet
 
+secatest: ## Run the SECA conformance suite, whose binary ECP_TEST_SECATEST names
+	$(CARGO) test --locked --quiet -p ecp-conformance --test secatest
+
 lint: ## Formatting, clippy, licences and banned crates
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
@@ -40,4 +43,4 @@ docs: ## Build the API docs of all crates
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-.PHONY: run demo test lint generate pre-commit bench package docs help
+.PHONY: run demo test secatest lint generate pre-commit bench package docs help

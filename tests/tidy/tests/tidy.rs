@@ -18,7 +18,7 @@ const LEVELS: &[&[&str]] = &[
     &["ecp-apiserver", "ecp-engine", "ecp-facade"],
     &["ecp-cli"],
     &["ecp-harness"],
-    &["ecp-bench", "ecp-e2e", "ecp-tidy"],
+    &["ecp-bench", "ecp-conformance", "ecp-e2e", "ecp-tidy"],
 ];
 
 /// Crates that must compile without these, so that they test in seconds and stay pure.
@@ -287,6 +287,7 @@ fn makefile_targets_are_documented() {
         "run",
         "demo",
         "test",
+        "secatest",
         "lint",
         "generate",
         "pre-commit",
