@@ -65,11 +65,11 @@ managed! {
     /// A copy of a volume.
     VolumeImage, "volumeimages", ImageSpec, ImageObservation;
     /// A private network.
-    Network, "networks", NetworkSpec, NetworkObservation;
+    VirtualNetwork, "virtualnetworks", NetworkSpec, NetworkObservation;
     /// A part of a network.
-    Subnet, "subnets", SubnetSpec, SubnetObservation;
+    VirtualSubnet, "virtualsubnets", SubnetSpec, SubnetObservation;
     /// Where packets go.
-    RouteTable, "routetables", RouteTableSpec, RouteTableObservation;
+    RoutingTable, "routingtables", RouteTableSpec, RouteTableObservation;
     /// A way to the internet.
     Gateway, "gateways", GatewaySpec, PlainObservation;
     /// What a machine is connected to a subnet with.
@@ -77,7 +77,7 @@ managed! {
     /// An address on the internet.
     PublicAddress, "publicaddresses", PublicAddressSpec, PublicAddressObservation;
     /// Rules for packets.
-    SecurityGroup, "securitygroups", SecurityGroupSpec, SecurityGroupObservation;
+    Firewall, "firewalls", SecurityGroupSpec, SecurityGroupObservation;
     /// A rule for packets, to be shared.
     SecurityRule, "securityrules", SecurityRuleSpec, PlainObservation;
     /// A computer.

@@ -8,12 +8,12 @@ use crate::cloud::specs::{
 };
 use crate::external::Mapping;
 use crate::kinds::{
-    CatalogueObservation, Gateway, ImageObservation, Location, Machine, MachineObservation,
-    MachineType, Network, NetworkInterface, NetworkInterfaceObservation, NetworkObservation,
-    NetworkType, PlainObservation, Project, PublicAddress, PublicAddressObservation,
-    RouteObservation, RouteTable, RouteTableObservation, RuleObservation, SecurityGroup,
-    SecurityGroupObservation, SecurityRule, Subnet, SubnetObservation, Volume, VolumeImage,
-    VolumeObservation, VolumeType,
+    CatalogueObservation, Firewall, Gateway, ImageObservation, Location, Machine,
+    MachineObservation, MachineType, NetworkInterface, NetworkInterfaceObservation,
+    NetworkObservation, NetworkType, PlainObservation, Project, PublicAddress,
+    PublicAddressObservation, RouteObservation, RouteTableObservation, RoutingTable,
+    RuleObservation, SecurityGroupObservation, SecurityRule, SubnetObservation, VirtualNetwork,
+    VirtualSubnet, Volume, VolumeImage, VolumeObservation, VolumeType,
 };
 
 macro_rules! catalogue {
@@ -79,7 +79,7 @@ impl Mapping for VolumeImage {
     }
 }
 
-impl Mapping for Network {
+impl Mapping for VirtualNetwork {
     const LEFT: &'static [&'static str] = &["project", "networkType"];
 
     fn observed(object: &Object, _spec: &NetworkSpec, _offered: bool) -> NetworkObservation {
@@ -92,7 +92,7 @@ impl Mapping for Network {
     }
 }
 
-impl Mapping for Subnet {
+impl Mapping for VirtualSubnet {
     const LEFT: &'static [&'static str] = &["networkType"];
 
     fn observed(object: &Object, _spec: &SubnetSpec, _offered: bool) -> SubnetObservation {
@@ -105,7 +105,7 @@ impl Mapping for Subnet {
     }
 }
 
-impl Mapping for RouteTable {
+impl Mapping for RoutingTable {
     fn observed(object: &Object, spec: &RouteTableSpec, _offered: bool) -> RouteTableObservation {
         let routes = spec.routes.iter().zip(&object.relations.parts);
         RouteTableObservation {
@@ -163,7 +163,7 @@ impl Mapping for PublicAddress {
     }
 }
 
-impl Mapping for SecurityGroup {
+impl Mapping for Firewall {
     const LEFT: &'static [&'static str] = &["project"];
 
     fn observed(

@@ -30,18 +30,18 @@ async fn everything(cluster: &Cluster) -> (String, String, String) {
     let image = json!({"sourceVolume": volume, "cpuArchitecture": "amd64"});
     cluster.made("VolumeImage", image).await;
     let network = json!({"project": project, "cidr": {"ipv4": "0.0.0.0/16"}, "networkType": "n1"});
-    let network = cluster.made("Network", network).await;
+    let network = cluster.made("VirtualNetwork", network).await;
     let gateway = cluster.made("Gateway", json!({"project": project})).await;
     let route = json!({"destination": "0.0.0.0/0", "gateway": gateway});
     let table = json!({"network": network, "routes": [route]});
-    let table = cluster.made("RouteTable", table).await;
+    let table = cluster.made("RoutingTable", table).await;
     let subnet = json!({"network": network, "cidr": {"ipv4": "0.0.0.0/24"}, "routeTable": table});
-    let subnet = cluster.made("Subnet", subnet).await;
+    let subnet = cluster.made("VirtualSubnet", subnet).await;
     let rule = json!({"project": project, "direction": "ingress", "sources": [gateway]});
     let rule = cluster.made("SecurityRule", rule).await;
     let group = json!({"project": project, "rules": [{"direction": "egress"}],
                        "securityRules": [rule]});
-    let group = cluster.made("SecurityGroup", group).await;
+    let group = cluster.made("Firewall", group).await;
     let address = json!({"project": project, "version": "IPv4"});
     let address = cluster.made("PublicAddress", address).await;
     let interface = json!({"subnet": subnet, "addresses": ["0.0.0.0"],
@@ -71,10 +71,13 @@ async fn what_one_resource_does_to_another_is_shown_without_polling() {
     cluster
         .says("PublicAddress", "attachedTo", attached(&interface))
         .await;
-    let network = cluster.at_provider("Network").await.expect("a network");
+    let network = cluster
+        .at_provider("VirtualNetwork")
+        .await
+        .expect("a network");
     assert_eq!(network["cidr"], json!({"ipv4": "10.0.0.0/16"}));
     cluster
-        .says("Subnet", "cidr", json!({"ipv4": "10.0.0.0/24"}))
+        .says("VirtualSubnet", "cidr", json!({"ipv4": "10.0.0.0/24"}))
         .await;
     cluster
         .says("NetworkInterface", "addresses", json!(["10.0.0.2"]))
@@ -87,11 +90,11 @@ async fn what_one_resource_does_to_another_is_shown_without_polling() {
         json!([route])
     };
     cluster
-        .says("RouteTable", "routes", route("active", None))
+        .says("RoutingTable", "routes", route("active", None))
         .await;
     let active = json!({"state": "active"});
     cluster
-        .says("SecurityGroup", "rules", json!([active, active]))
+        .says("Firewall", "rules", json!([active, active]))
         .await;
     let seen = cluster.at_provider("Machine").await.expect("a machine");
     let host = json!("a-host-1");
@@ -109,12 +112,12 @@ async fn what_one_resource_does_to_another_is_shown_without_polling() {
     cluster.remove("Gateway").await;
     let reason = format!("gateway {gateway} does not exist");
     cluster
-        .says("RouteTable", "routes", route("pending", Some(reason)))
+        .says("RoutingTable", "routes", route("pending", Some(reason)))
         .await;
     let reason = format!("source {gateway} does not exist");
     let pending = json!({"state": "pending", "reason": reason});
     cluster
-        .says("SecurityGroup", "rules", json!([active, pending]))
+        .says("Firewall", "rules", json!([active, pending]))
         .await;
     cluster.remove("Machine").await;
     cluster.says("Volume", "attachedTo", Value::Null).await;
@@ -123,11 +126,11 @@ async fn what_one_resource_does_to_another_is_shown_without_polling() {
         .await;
     for kind in [
         "NetworkInterface",
-        "Subnet",
-        "RouteTable",
-        "Network",
+        "VirtualSubnet",
+        "RoutingTable",
+        "VirtualNetwork",
         "PublicAddress",
-        "SecurityGroup",
+        "Firewall",
         "SecurityRule",
         "VolumeImage",
         "Volume",

@@ -61,7 +61,7 @@ pub(super) static MANAGED: [ManagedKind; 16] = [
         ],
     ),
     kind(
-        "Network",
+        "VirtualNetwork",
         "network",
         &[
             "location",
@@ -73,7 +73,7 @@ pub(super) static MANAGED: [ManagedKind; 16] = [
         ],
     ),
     kind(
-        "Subnet",
+        "VirtualSubnet",
         "subnet",
         &[
             "location",
@@ -86,7 +86,7 @@ pub(super) static MANAGED: [ManagedKind; 16] = [
         ],
     ),
     kind(
-        "RouteTable",
+        "RoutingTable",
         "route table",
         &["location", "network", "displayName", "routes"],
     ),
@@ -114,7 +114,7 @@ pub(super) static MANAGED: [ManagedKind; 16] = [
         &["location", "project", "displayName", "version", "address"],
     ),
     kind(
-        "SecurityGroup",
+        "Firewall",
         "security group",
         &[
             "location",
