@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::api::{Api, ApiError, Kind, Watched};
 use crate::limits::{SYNC_TIMEOUT, TOMBSTONES_MAX, WATCH_BACKOFF};
+use crate::objects::{Labels, Objects, has_labels};
 use crate::queue::backoff;
 
 /// Namespace (empty for cluster-scoped objects) and name.
@@ -59,7 +60,7 @@ pub(crate) struct Informer {
 
 #[derive(Default)]
 struct State {
-    objects: BTreeMap<Key, Arc<Value>>,
+    objects: Objects,
     /// Resource versions of deletions, so that the answer to an older write does not bring an
     /// object back.
     tombstones: BTreeMap<Key, u64>,
@@ -102,15 +103,20 @@ impl Informer {
         want: impl Fn(&Value) -> bool,
     ) -> Vec<Arc<Value>> {
         let state = self.state.read();
-        let from = (namespace.unwrap_or_default().to_owned(), String::new());
-        state
-            .objects
-            .range(from..)
-            .take_while(|(key, _)| namespace.is_none_or(|ns| key.0 == ns))
-            .map(|(_, object)| object)
-            .filter(|o| want(o))
-            .cloned()
-            .collect()
+        let all = state.objects.of(namespace);
+        all.filter(|o| want(o)).cloned().collect()
+    }
+
+    /// All objects (of one namespace, where given) that have all these labels, by namespace and
+    /// name.
+    pub(crate) fn labelled(&self, namespace: Option<&str>, labels: &Labels) -> Vec<Arc<Value>> {
+        let find = || self.state.read().objects.labelled(namespace, labels);
+        find()
+            .or_else(|| {
+                self.state.write().objects.index(labels);
+                find()
+            })
+            .unwrap_or_else(|| self.select(namespace, |object| has_labels(object, labels)))
     }
 
     /// Whether the first list is through.
@@ -191,7 +197,7 @@ impl Informer {
     fn register(&self, id: u64, handler: Handler) -> Vec<Arc<Value>> {
         let mut state = self.state.write();
         state.handlers.insert(id, handler);
-        state.objects.values().cloned().collect()
+        state.objects.of(None).cloned().collect()
     }
 
     /// Returns whether nobody listens any more.
@@ -261,7 +267,9 @@ impl Informer {
     }
 
     fn clear(&self) {
-        let keys: Vec<Key> = self.state.read().objects.keys().cloned().collect();
+        let state = self.state.read();
+        let keys: Vec<Key> = state.objects.iter().map(|(key, _)| key.clone()).collect();
+        drop(state);
         for key in keys {
             let last = self.get(&key).map_or(0, |o| version(&o));
             self.remove(&key, last);

@@ -28,6 +28,7 @@ mod informer;
 pub mod limits;
 mod mapper;
 mod metrics;
+mod objects;
 mod openapi;
 mod queue;
 

@@ -26,6 +26,8 @@ pub const WATCH_TIMEOUT_S: u32 = 290;
 pub const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Deleted objects remembered per kind, so that a late answer does not bring one back.
 pub const TOMBSTONES_MAX: usize = 4096;
+/// Sets of label keys that objects of one kind are indexed by; others mean a look at all objects.
+pub const LABEL_INDEXES_MAX: usize = 16;
 /// How often watches that nobody needs any more are looked for.
 pub const WATCH_GC_INTERVAL: Duration = Duration::from_secs(30);
 /// A time to live below this asks for a reconcile when it is over; the default of function SDKs,

@@ -34,8 +34,12 @@ impl Reconcile<'_> {
         observed: &Observed,
         rendered: &Rendered,
     ) -> Result<(), Trouble> {
+        let garbage = compose::garbage(&self.xr, observed, rendered)?;
+        if !garbage.is_empty() {
+            self.write_prepared().await.map_err(Trouble::Told)?;
+        }
         let context = &self.controller.context;
-        for (name, resource) in compose::garbage(&self.xr, observed, rendered)? {
+        for (name, resource) in garbage {
             let gvk = object::gvk(resource);
             let doing = |what: &str| {
                 format!(
@@ -71,13 +75,18 @@ impl Reconcile<'_> {
         Ok(())
     }
 
-    /// Stores the references, before anything is applied: no resource exists without one.
+    /// Stores the references, before anything is applied: no resource exists without one. A new XR
+    /// gets them with its finalizer, in one write.
     pub(super) async fn apply_refs(&mut self, refs: &[ResourceRef]) -> Result<(), Trouble> {
         let wanted: Value = refs.iter().map(ResourceRef::to_json).collect();
         if self.machinery().field("resourceRefs") == Some(&wanted) {
-            return Ok(());
+            return self.write_prepared().await.map_err(Trouble::Told);
         }
         let controller = self.controller;
+        if self.prepared.is_some() {
+            machinery::set(&mut self.xr, controller.xrd.scope, "resourceRefs", wanted);
+            return self.write_prepared().await.map_err(Trouble::Told);
+        }
         let mut patch = compose::identity(&self.xr);
         machinery::set(&mut patch, controller.xrd.scope, "resourceRefs", wanted);
         controller.context.metrics.wrote("references");

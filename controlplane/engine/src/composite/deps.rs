@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::informer::{Change, Key};
+use crate::objects::{Labels, has_labels};
 
 /// An index from objects to the XRs of one controller that composed or required them.
 #[derive(Debug, Default)]
@@ -28,8 +29,6 @@ struct Index {
     /// The object whose change last woke an XR.
     woken_by: BTreeMap<Key, Arc<Value>>,
 }
-
-type Labels = BTreeMap<String, String>;
 
 /// Selectors by labels, found by one label each: that which the fewest others were found by when
 /// it came. So an object is compared with few selectors, however many there are.
@@ -274,13 +273,6 @@ impl Index {
             }
         }
     }
-}
-
-/// Whether an object has all these labels.
-pub(crate) fn has_labels(object: &Value, labels: &Labels) -> bool {
-    labels
-        .iter()
-        .all(|(key, value)| object::label(object, key) == Some(value))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ecp_xr::function::{Match, Resource, ResourceSelector};
 use ecp_xr::pipeline::{Fetched, Outcome, Wanted};
 use serde_json::Value;
 
-use super::deps::{Dependency, has_labels};
+use super::deps::Dependency;
 use super::reconcile::{Reconcile, Trouble};
 use crate::api::Kind;
 use crate::informer::{Informer, slim};
@@ -146,10 +146,9 @@ impl Reconcile<'_> {
                 let found = cache.get(&cache_key(&kind, namespace, name));
                 found.into_iter().collect()
             }
-            // By namespace and name, as the cache is sorted.
             Match::Labels(labels) => {
                 let namespace = namespace.filter(|_| kind.namespaced);
-                cache.select(namespace, |object| has_labels(object, labels))
+                cache.labelled(namespace, labels)
             }
         };
         Ok(found)

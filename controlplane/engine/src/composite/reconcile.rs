@@ -29,6 +29,8 @@ pub(super) struct Reconcile<'a> {
     pub(super) key: &'a Key,
     pub(super) xr: Value,
     pub(super) memo: &'a mut Memo,
+    /// What is to be told when the XR, as it was prepared, has been written.
+    pub(super) prepared: Option<Vec<Event>>,
     conditions: Conditions,
     fight: Option<&'a str>,
 }
@@ -38,6 +40,8 @@ pub(super) struct Reconcile<'a> {
 pub(super) enum Trouble {
     /// A lost race.
     Conflict,
+    /// The XR could not be written, which has been told.
+    Told(Failure),
     /// Anything else.
     Error {
         /// What went wrong.
@@ -119,6 +123,7 @@ impl<'a> Reconcile<'a> {
             key,
             xr,
             memo,
+            prepared: None,
             conditions,
             fight,
         }
@@ -136,11 +141,13 @@ impl<'a> Reconcile<'a> {
         match self.compose(&composition).await {
             Ok(next) => Ok(next),
             Err(Trouble::Conflict) => Err(Failure::Conflict),
+            Err(Trouble::Told(failure)) => Err(failure),
             Err(Trouble::Error {
                 message,
                 partial,
                 invalid,
             }) => {
+                self.write_prepared().await?;
                 let events = status::report_failure(
                     &mut self.conditions,
                     &message,
@@ -249,7 +256,7 @@ impl<'a> Reconcile<'a> {
         }
     }
 
-    /// Finalizer, Composition, revision and label, in one write if anything changes.
+    /// Finalizer, Composition, revision and label. They are written with what comes next.
     async fn prepare(&mut self) -> Result<Composition, Failure> {
         let context = &self.controller.context;
         let prepared = prepare::prepare(
@@ -260,38 +267,46 @@ impl<'a> Reconcile<'a> {
                 revisions: &context.catalogue.revisions(),
             },
         );
-        if prepared.xr != self.xr {
-            context.metrics.wrote("composite");
-            match context
-                .api
-                .replace(&self.controller.kind, &prepared.xr)
-                .await
-            {
-                Ok(written) => self.learn(written),
-                // Gone meanwhile: the watch will tell.
-                Err(error) if error.is_not_found() => return Err(Failure::Conflict),
-                Err(error) if error.is_conflict() => return Err(Failure::Conflict),
-                Err(error) => {
-                    let message = format!("cannot update composite resource: {error}");
-                    self.record(&Event::warning(reason::INIT, message.as_str()));
-                    self.conditions.failed(&message);
-                    self.write_conditions().await?;
-                    return Err(Failure::Error(message));
-                }
-            }
-        }
-        for event in &prepared.events {
-            self.record(event);
+        if prepared.xr == self.xr {
+            prepared.events.iter().for_each(|event| self.record(event));
+        } else {
+            self.xr = prepared.xr;
+            self.prepared = Some(prepared.events);
         }
         match prepared.outcome {
             Ok((_, composition)) => Ok(composition),
             Err(failure) => {
+                self.write_prepared().await?;
                 self.record(&Event::warning(failure.reason, failure.message.as_str()));
                 self.conditions.failed(&failure.message);
                 self.write_conditions().await?;
                 Err(Failure::Error(failure.message))
             }
         }
+    }
+
+    /// Writes the XR if it is prepared and not written.
+    pub(super) async fn write_prepared(&mut self) -> Result<(), Failure> {
+        let Some(events) = self.prepared.take() else {
+            return Ok(());
+        };
+        let context = &self.controller.context;
+        context.metrics.wrote("composite");
+        match context.api.replace(&self.controller.kind, &self.xr).await {
+            Ok(written) => self.learn(written),
+            // Gone meanwhile: the watch will tell.
+            Err(error) if error.is_not_found() => return Err(Failure::Conflict),
+            Err(error) if error.is_conflict() => return Err(Failure::Conflict),
+            Err(error) => {
+                let message = format!("cannot update composite resource: {error}");
+                self.record(&Event::warning(reason::INIT, message.as_str()));
+                self.conditions.failed(&message);
+                self.write_conditions().await?;
+                return Err(Failure::Error(message));
+            }
+        }
+        events.iter().for_each(|event| self.record(event));
+        Ok(())
     }
 
     async fn compose(&mut self, composition: &Composition) -> Result<Next, Trouble> {

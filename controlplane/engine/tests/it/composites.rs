@@ -482,6 +482,9 @@ async fn a_failing_function_is_told_and_recovered_from() {
          result: out of order"
     );
     assert!(harness.list("Volume").await.is_empty());
+    assert_eq!(object::finalizers(&xr).count(), 1, "prepared all the same");
+    let composition = &xr["spec"]["crossplane"]["compositionRef"]["name"];
+    assert!(composition.is_string(), "{xr:#}");
     broken.store(false, Ordering::SeqCst);
     harness.until_list("Volume", |l| l.len() == 1).await;
     let xr = harness
