@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use ecp_harness::scale::Plane;
 use serde_json::Value;
 
 /// A running `ecp up`, and how to reach it.
@@ -87,6 +88,16 @@ impl ControlPlane {
             .context("no VmRSS value")?
             .parse()?;
         Ok(kib / 1024.0)
+    }
+
+    /// What the load of many resources needs to know of it.
+    pub(crate) fn plane(&self) -> Plane {
+        Plane {
+            http: self.http.clone(),
+            rest: self.rest.clone(),
+            api: self.api.clone(),
+            pid: self.child.id(),
+        }
     }
 
     /// Stops it with SIGTERM and waits.

@@ -39,6 +39,15 @@ struct Options {
     /// Objects in the store for the second start.
     #[arg(long, default_value_t = 100_000)]
     objects: usize,
+    /// Block storages made at once to measure the cost of one.
+    #[arg(long, default_value_t = 1000)]
+    scale_volumes: usize,
+    /// Instances made at once with them.
+    #[arg(long, default_value_t = 200)]
+    scale_instances: usize,
+    /// Measure that and nothing else.
+    #[arg(long)]
+    scale_only: bool,
     /// A kube-apiserver to measure in the same run, as the reference of the API server's rows.
     #[arg(long, env = "ECP_BENCH_KUBE_APISERVER", value_name = "URL")]
     kube_apiserver: Option<String>,

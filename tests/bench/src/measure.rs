@@ -1,9 +1,11 @@
 //! What is measured.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
+use ecp_harness::scale::Size;
 use futures::StreamExt as _;
 use futures::stream::{self, TryStreamExt as _};
 use serde_json::{Value, json};
@@ -22,7 +24,10 @@ const DEADLINE: Duration = Duration::from_secs(120);
 pub(crate) async fn all(options: &Options) -> anyhow::Result<Vec<Row>> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
-    let mut rows = Vec::new();
+    let mut rows = scale(options, &dir.path().join("scale")).await?;
+    if options.scale_only {
+        return Ok(rows);
+    }
 
     let plane = ControlPlane::start(&options.ecp, &data)?;
     rows.push(Row::plain(
@@ -46,7 +51,7 @@ pub(crate) async fn all(options: &Options) -> anyhow::Result<Vec<Row>> {
     let plane = ControlPlane::start(&options.ecp, &data)?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     rows.push(Row::plain(
-        "idle, five kinds installed",
+        "idle, all kinds installed",
         format!("{:.0} MiB", plane.resident_mib()?),
     ));
     rows.extend(ready(&plane, options).await?);
@@ -70,6 +75,49 @@ pub(crate) async fn all(options: &Options) -> anyhow::Result<Vec<Row>> {
     ));
     plane.stop()?;
     Ok(rows)
+}
+
+/// Many resources of 20 clients at once, until all are active and nothing is written any more.
+async fn scale(options: &Options, data: &Path) -> anyhow::Result<Vec<Row>> {
+    let plane = ControlPlane::start(&options.ecp, data)?;
+    let size = Size {
+        volumes: options.scale_volumes,
+        instances: options.scale_instances,
+        clients: 20,
+        idle: Duration::from_secs(30),
+    };
+    let cost = ecp_harness::scale::fill(&plane.plane(), size).await?;
+    let resident = plane.resident_mib()?;
+    plane.stop()?;
+    let resources = (size.volumes + size.instances) as f64;
+    let what = format!(
+        "{} block storages and {} instances of {} REST clients",
+        size.volumes, size.instances, size.clients
+    );
+    Ok(vec![
+        Row::plain(
+            &format!("{what}: all accepted, all active, last write"),
+            format!(
+                "{:.1} s, {:.1} s, {:.1} s; then none for {} s",
+                cost.accepted.as_secs_f64(),
+                cost.active.as_secs_f64(),
+                cost.settled.as_secs_f64(),
+                size.idle.as_secs()
+            ),
+        ),
+        Row::plain(
+            &format!("{what}: each"),
+            format!(
+                "{:.1} writes, {} of processor time",
+                cost.writes as f64 / resources,
+                milliseconds(cost.cpu.div_f64(resources))
+            ),
+        ),
+        Row::plain(
+            &format!("{what}: memory at most, after"),
+            format!("{:.0} MiB, {resident:.0} MiB", cost.peak_mib),
+        ),
+    ])
 }
 
 fn seconds(options: &Options) -> Duration {

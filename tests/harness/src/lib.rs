@@ -5,6 +5,8 @@
     reason = "a skip and the log of a failure must be seen"
 )]
 
+pub mod scale;
+
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -253,6 +255,24 @@ impl Ecp {
     /// Reads until there is nothing.
     pub async fn until_gone(&self, path: &str) {
         self.until(path, "gone", |a| a.status == 404).await;
+    }
+
+    /// What [`scale::fill`] needs to know of it.
+    pub fn plane(&self) -> scale::Plane {
+        let ca = std::fs::read(self.dir.join("pki/ca.crt")).unwrap();
+        let mut headers = reqwest::header::HeaderMap::new();
+        let bearer = format!("Bearer {}", self.token);
+        headers.insert("authorization", bearer.parse().unwrap());
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([reqwest::Certificate::from_pem(&ca).unwrap()])
+            .default_headers(headers);
+        scale::Plane {
+            http: http.build().unwrap(),
+            rest: self.rest.clone(),
+            api: self.api.clone(),
+            pid: self.child.id(),
+        }
     }
 
     /// A client for the Kubernetes API, from the kubeconfig on disk.

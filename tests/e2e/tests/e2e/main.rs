@@ -9,4 +9,5 @@ mod examples;
 mod kubectl;
 mod process;
 mod rest;
+mod scale;
 mod terraform;
