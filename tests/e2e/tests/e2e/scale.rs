@@ -7,7 +7,7 @@ use ecp_harness::scale::{Size, fill};
 
 /// Writes for each resource, Events among them: more means that something is written again and
 /// again.
-const WRITES_MAX: f64 = 14.0;
+const WRITES_MAX: f64 = 17.0;
 
 #[tokio::test]
 async fn many_resources_of_many_clients_become_active_and_then_it_is_idle() {
