@@ -14,11 +14,11 @@ use crate::cache::{Entry, KindCache, item_key};
 use crate::checks::uses;
 use crate::control::CallError;
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::{Facade, Slot};
+use crate::facade::{Facade, Slot, not_found};
 use crate::limits;
 use crate::path::Target;
 use crate::query;
-use crate::writes::check_condition;
+use crate::writes::{changed_too_often, check_condition};
 
 /// What keeps a resource from being deleted while it is live (section 3.8): the kind to delete, the
 /// kind that needs it, and how.
@@ -49,12 +49,7 @@ impl Facade {
     ) -> Result<Response<Body>, ApiError> {
         query::accept(headers)?;
         let condition = query::if_unmodified_since(headers)?;
-        let missing = || {
-            ApiError::new(
-                ErrorKind::NotFound,
-                format!("{} {name:?} does not exist", target.info.noun),
-            )
-        };
+        let missing = || not_found(target, name);
         let deadline = Instant::now() + query::settle(headers, self.config().settle);
         let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
         let mut entry = self
@@ -72,7 +67,7 @@ impl Facade {
                     Ok(()) => {}
                     Err(CallError::Conflict(_)) => {
                         entry = self
-                            .read_through(target, &namespace, name)
+                            .find_now(target, &namespace, name)
                             .await?
                             .ok_or_else(missing)?;
                         continue;
@@ -91,10 +86,7 @@ impl Facade {
             *response.status_mut() = StatusCode::ACCEPTED;
             return Ok(response);
         }
-        Err(ApiError::new(
-            ErrorKind::Conflict,
-            "the resource is changed too often at the same time; try again",
-        ))
+        Err(changed_too_often())
     }
 
     async fn delete_once(
@@ -217,8 +209,8 @@ impl Facade {
         for (workspace, namespace) in self.cache().namespaces().workspaces(&used.tenant) {
             within.workspace = workspace;
             let is_user = |e: &Entry| !e.deleting() && uses(&within, e, used);
-            let (users, _) = kind.page(&namespace, "", None, usize::MAX, is_user);
-            for user in users {
+            let users = kind.mentioning(&namespace, &used.name);
+            for user in users.iter().filter(|user| is_user(user)) {
                 let now = self.read_through(&within, &namespace, user.name()).await?;
                 if now.is_some_and(|entry| is_user(&entry)) {
                     return Ok(Some(user.name().to_owned()));

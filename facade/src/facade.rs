@@ -338,10 +338,29 @@ impl Facade {
         } else {
             None
         };
-        let found = match cached {
-            Some(entry) => Some(entry),
-            None => self.read_through(target, namespace, name).await?,
-        };
+        match cached {
+            Some(entry) => Ok(Some(entry).filter(|entry| self.sees(target, entry))),
+            None => self.find_now(target, namespace, name).await,
+        }
+    }
+
+    /// The entry of the resource that a target names; see [`Self::find`].
+    pub(crate) async fn look_up(&self, target: &Target) -> Result<Option<Arc<Entry>>, ApiError> {
+        let name = target.name.as_deref().unwrap_or_default();
+        match self.namespace_of(target).await? {
+            Some(namespace) => self.find(target, &namespace, name).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The entry of a resource that the region of the URL has, as the control plane has it now.
+    pub(crate) async fn find_now(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Entry>>, ApiError> {
+        let found = self.read_through(target, namespace, name).await?;
         Ok(found.filter(|entry| self.sees(target, entry)))
     }
 
@@ -449,9 +468,21 @@ impl Facade {
     }
 }
 
+/// Says that a resource does not exist.
+pub(crate) fn not_found(target: &Target, name: &str) -> ApiError {
+    ApiError::new(
+        ErrorKind::NotFound,
+        format!("{} {name:?} does not exist", target.info.noun),
+    )
+}
+
 /// The keys under which a resource can be, the likeliest first: a region may have a catalogue entry
 /// of its own.
 fn keys(target: &Target, name: &str) -> Vec<String> {
+    // No name has any, and keys use one as a separator.
+    if name.contains(char::is_control) {
+        return Vec::new();
+    }
     let key = item_key(&target.network, name);
     if target.info.catalogue && !is_global(target.info.provider) {
         vec![regional_key(name, &target.region), key]

@@ -126,15 +126,12 @@ impl Facade {
         ) {
             return None;
         }
-        if !get {
-            let origin = Origin::of(request.headers());
-            let error = ApiError::method_not_allowed("GET, HEAD");
-            let profile = self.config().profile;
-            let mut response = error.into_response(profile, path, origin.request_id());
-            response.headers_mut().insert(REQUEST_ID, origin.request_id);
-            return Some(response);
-        }
-        Some(match path {
+        let origin = Origin::of(request.headers());
+        let mut response = match path {
+            _ if !get => {
+                let error = ApiError::method_not_allowed("GET, HEAD");
+                error.into_response(self.config().profile, path, origin.request_id())
+            }
             "/readyz" => self.readiness(),
             "/metrics" => {
                 let mut response = Response::new(Body::from(self.metrics().text(self.cache())));
@@ -144,7 +141,12 @@ impl Facade {
             }
             openapi::PATH => json_response(StatusCode::OK, self.openapi()),
             _ => text_response("ok".into()),
-        })
+        };
+        if request.method() == Method::HEAD {
+            response = without_body(response);
+        }
+        response.headers_mut().insert(REQUEST_ID, origin.request_id);
+        Some(response)
     }
 
     /// Ready while the caches are filled and in touch, and no drain has begun.

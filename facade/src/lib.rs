@@ -26,6 +26,7 @@ mod control;
 mod deletes;
 mod error;
 mod facade;
+mod fields;
 mod handler;
 pub mod limits;
 mod metrics;

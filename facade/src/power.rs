@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use crate::cache::Entry;
 use crate::control::{CallError, POWER_MANAGER};
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::{Facade, Slot};
+use crate::facade::{Facade, Slot, not_found};
 use crate::limits;
 use crate::path::Target;
 use crate::query;
-use crate::writes::{check_condition, refuse_deleting, settle};
+use crate::writes::{changed_too_often, check_condition, refuse_deleting, settle};
 
 /// What can be asked of something that has power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,12 +113,7 @@ impl Facade {
     ) -> Result<Response<Body>, ApiError> {
         query::accept(headers)?;
         let condition = query::if_unmodified_since(headers)?;
-        let missing = || {
-            ApiError::new(
-                ErrorKind::NotFound,
-                format!("{} {name:?} does not exist", target.info.noun),
-            )
-        };
+        let missing = || not_found(target, name);
         let deadline = Instant::now() + query::settle(headers, self.config().settle);
         let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
         let mut entry = self
@@ -148,17 +143,14 @@ impl Facade {
                 Err(CallError::Conflict(_) | CallError::NotFound(_)) => {
                     current = true;
                     entry = self
-                        .read_through(target, &namespace, name)
+                        .find_now(target, &namespace, name)
                         .await?
                         .ok_or_else(missing)?;
                 }
                 Err(error) => return Err(self.failed(error)),
             }
         }
-        Err(ApiError::new(
-            ErrorKind::Conflict,
-            "the resource is changed too often at the same time; try again",
-        ))
+        Err(changed_too_often())
     }
 
     /// Applies `spec.power`, if the object is still the one that was looked at.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cache::{Entry, KindCache};
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::Facade;
+use crate::facade::{Facade, not_found};
 use crate::path::Target;
 use crate::query::{self, ListQuery, SkipTokens};
 use crate::view::{Lens, document, resource};
@@ -27,16 +27,10 @@ impl Facade {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, ApiError> {
         query::accept(headers)?;
-        let missing = || {
-            ApiError::new(
-                ErrorKind::NotFound,
-                format!("{} {name:?} does not exist", target.info.noun),
-            )
-        };
+        let missing = || not_found(target, name);
         let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
         let entry = if query::no_cache(headers) {
-            let entry = self.read_through(target, &namespace, name).await?;
-            entry.filter(|entry| self.sees(target, entry))
+            self.find_now(target, &namespace, name).await?
         } else {
             self.find(target, &namespace, name).await?
         };

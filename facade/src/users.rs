@@ -1,6 +1,6 @@
 //! Who the users are: a file of tokens and subjects, read again when it changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct Users {
 
 struct Current {
     tokens: StaticTokens,
-    subjects: Vec<String>,
+    subjects: BTreeSet<String>,
     digest: [u8; 32],
 }
 
@@ -136,7 +136,7 @@ impl Current {
         };
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut tokens = administrators.clone();
-        let mut subjects = Vec::new();
+        let mut subjects = BTreeSet::new();
         for (i, line) in bytes.split(|b| *b == b'\n').enumerate() {
             let number = i + 1;
             let line = std::str::from_utf8(line).map_err(|_| fault(number, "is not UTF-8"))?;
@@ -161,6 +161,10 @@ impl Current {
                     "its subject must be 1 to 128 characters, not * and without commas",
                 ));
             }
+            // It would be told apart neither in the log nor by the rate limit.
+            if administrators.names(subject) {
+                return Err(fault(number, "its subject is that of the administrator"));
+            }
             if seen.insert(token, number).is_some() || administrators.has(token) {
                 return Err(fault(number, "its token is somebody else's already"));
             }
@@ -171,7 +175,7 @@ impl Current {
                     admin: false,
                 },
             );
-            subjects.push(subject.to_owned());
+            subjects.insert(subject.to_owned());
         }
         Ok(Self {
             tokens,
@@ -208,7 +212,7 @@ impl Authenticator for Users {
 
     fn knows(&self, subject: &str) -> Option<bool> {
         let current = self.current.read().clone();
-        Some(current.subjects.iter().any(|known| known == subject))
+        Some(current.subjects.contains(subject))
     }
 }
 
@@ -273,6 +277,7 @@ mod tests {
             ("t t,a", 1),
             ("t,a\nt,b", 2),
             ("root,a", 1),
+            ("t,admin", 1),
             (&format!("t,{}", "s".repeat(129)), 1),
         ] {
             let file = file(text);

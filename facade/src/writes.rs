@@ -15,7 +15,7 @@ use crate::body::{Checked, Document, check_name};
 use crate::cache::{Entry, KindCache, is_replaced};
 use crate::control::{CallError, FIELD_MANAGER};
 use crate::error::{ApiError, ErrorKind};
-use crate::facade::{Facade, Slot};
+use crate::facade::{Facade, Slot, not_found};
 use crate::limits;
 use crate::path::Target;
 use crate::query;
@@ -198,10 +198,7 @@ impl Facade {
             None => None,
         };
         if known.is_none() && condition.is_some() {
-            return Err(ApiError::new(
-                ErrorKind::NotFound,
-                format!("{} {name:?} does not exist", target.info.noun),
-            ));
+            return Err(not_found(target, name));
         }
         Ok(known)
     }
@@ -319,20 +316,17 @@ impl Facade {
             }
             existing = self.read_through(target, namespace, name).await?;
             match &existing {
-                Some(entry) => refuse_deleting(entry, target)?,
+                Some(entry) => {
+                    self.region_for(target, Some(entry))?;
+                    refuse_deleting(entry, target)?;
+                }
                 None if condition.is_some() => {
-                    return Err(ApiError::new(
-                        ErrorKind::NotFound,
-                        format!("{} {name:?} does not exist", target.info.noun),
-                    ));
+                    return Err(not_found(target, name));
                 }
                 None => {}
             }
         }
-        Err(ApiError::new(
-            ErrorKind::Conflict,
-            "the resource is changed too often at the same time; try again",
-        ))
+        Err(changed_too_often())
     }
 
     /// One write: server-side apply, or a merge where others own a part of the intent and an apply
@@ -453,6 +447,14 @@ pub(crate) fn refuse_deleting(entry: &Entry, target: &Target) -> Result<(), ApiE
     } else {
         Ok(())
     }
+}
+
+/// Says that a write lost against others again and again.
+pub(crate) fn changed_too_often() -> ApiError {
+    ApiError::new(
+        ErrorKind::Conflict,
+        "the resource is changed too often at the same time; try again",
+    )
 }
 
 /// Compares `if-unmodified-since` with SECA's resource version (section 1.4).

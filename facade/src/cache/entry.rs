@@ -1,5 +1,6 @@
 //! One cached object.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use ecp_meta::object;
 use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, KindInfo, Scope, intent_digest, seca_name};
 use serde_json::Value;
 
+use super::mentions;
 use super::watch::parse_version;
 use crate::control::FIELD_MANAGER;
 
@@ -15,6 +17,7 @@ use crate::control::FIELD_MANAGER;
 pub(crate) struct Entry {
     object: Value,
     key: String,
+    mentions: BTreeSet<String>,
     resource_version: u64,
     written_at: Option<String>,
     shared: bool,
@@ -49,6 +52,7 @@ impl Entry {
         let shared = writes().filter(|f| !applied(f)).any(owns_intent);
         Self {
             key: key_of(info, &object),
+            mentions: mentions::names(info, &object),
             resource_version: parse_version(object::resource_version(&object)),
             object,
             written_at,
@@ -67,6 +71,11 @@ impl Entry {
     /// where the kind has one.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// The names under which [`super::KindCache::mentioning`] finds the entry.
+    pub(super) fn mentions(&self) -> &BTreeSet<String> {
+        &self.mentions
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::entry::Entry;
 use super::link::Link;
+use super::mentions::Mentions;
 use super::watch::Sink;
 use crate::control::Collection;
 
@@ -25,6 +26,7 @@ struct State {
     hidden: HashMap<(String, String), Vec<Arc<Entry>>>,
     /// Where each object is, so that a renamed one is found.
     place_of: HashMap<String, (String, String)>,
+    mentions: Mentions,
     /// How far the watch has come.
     reached: u64,
     /// Objects known to be gone before the watch said so.
@@ -108,6 +110,19 @@ impl KindCache {
             found.push(Arc::clone(entry));
         }
         (found, false)
+    }
+
+    /// The entries of a namespace that mention a name in one of the fields that are searched:
+    /// subjects of role assignments, volumes and NICs of instances.
+    pub(crate) fn mentioning(&self, namespace: &str, name: &str) -> Vec<Arc<Entry>> {
+        let state = self.state.read();
+        let shown = |entry: &&Arc<Entry>| {
+            let shelf = state.shelves.get(namespace);
+            let holder = shelf.and_then(|shelf| shelf.get(entry.key()));
+            holder.is_some_and(|holder| holder.uid() == entry.uid())
+        };
+        let all = state.mentions.of(namespace, name);
+        all.filter(shown).cloned().collect()
     }
 
     /// How many objects are held.
@@ -215,6 +230,7 @@ impl State {
             self.remove(&uid);
         }
         self.place_of.insert(entry.uid().to_owned(), place.clone());
+        self.mentions.insert(&entry);
         let shelf = self.shelves.entry(place.0.clone()).or_default();
         let shown = match shelf.remove(&place.1) {
             Some(holder) => {
@@ -228,6 +244,9 @@ impl State {
     }
 
     fn remove(&mut self, uid: &str) -> bool {
+        if let Some(entry) = self.entry(uid).cloned() {
+            self.mentions.remove(&entry);
+        }
         let Some(place) = self.place_of.remove(uid) else {
             return false;
         };
@@ -462,6 +481,54 @@ mod tests {
         let (page, more) = cache.page("ns", "", None, 1, |e| e.name() == "a");
         assert_eq!((names(&page), more), (vec!["a"], false));
         assert_eq!(cache.page("other", "", None, 2, |_| true).0.len(), 0);
+    }
+
+    #[test]
+    fn what_mentions_a_name_is_found_until_it_does_not() {
+        let cache = KindCache::new(ecp_xrds::by_kind("Instance").expect("kind"));
+        let vm = |name: &str, version: u64, boot: &str, more: &[&str]| {
+            let mut object = disk(name, version);
+            let to = |resource: &str| json!({"resource": resource});
+            let nics: Vec<_> = more.iter().map(|nic| to(nic)).collect();
+            object["spec"] = json!({
+                "bootVolume": {"deviceRef": to(boot)}, "additionalNicRefs": nics,
+            });
+            object
+        };
+        let found = |name: &str| {
+            let mut all: Vec<_> = cache
+                .mentioning("ns", name)
+                .iter()
+                .map(|e| e.name().to_owned())
+                .collect();
+            all.sort();
+            all
+        };
+        let urn = "seca.storage/v1/tenants/t/workspaces/w/block-storages/boot";
+        cache.replace(
+            vec![
+                vm("a", 1, urn, &["nics/x", "y"]),
+                vm("b", 1, "boot", &["y"]),
+            ],
+            1,
+        );
+        assert_eq!(found("boot"), ["a", "b"]);
+        assert_eq!(found("x"), ["a"]);
+        assert_eq!(found("y"), ["a", "b"]);
+        assert!(cache.mentioning("other", "boot").is_empty());
+        cache.apply(vm("a", 2, "boot", &[]));
+        assert!(found("x").is_empty());
+        assert_eq!(found("y"), ["b"]);
+        // What another object of the same name hides mentions nothing.
+        let mut hidden = vm("c", 3, "boot", &[]);
+        hidden["spec"]["name"] = json!("b");
+        hidden["metadata"]["creationTimestamp"] = json!("2026-11-30T10:00:00Z");
+        cache.apply(hidden);
+        assert_eq!(found("boot"), ["a", "b"]);
+        cache.delete(vm("b", 4, "boot", &["y"]));
+        assert!(found("y").is_empty());
+        cache.replace(Vec::new(), 5);
+        assert!(found("boot").is_empty());
     }
 
     #[tokio::test]

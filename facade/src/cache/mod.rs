@@ -3,6 +3,7 @@
 mod entry;
 mod kind;
 mod link;
+mod mentions;
 mod namespaces;
 mod watch;
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Change, Faults, fields};
+use super::{Change, Faults};
 use crate::config::Access;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
+use crate::fields;
 use crate::path::Target;
 
 /// Providers that are not served here and that a permission may still name (section 1.1).
@@ -62,8 +63,8 @@ pub(super) fn check_role(change: Change<'_>, faults: &mut Faults) {
 }
 
 impl Facade {
-    /// Scopes and subjects must be known. Workspaces are looked for where the scope says of which
-    /// tenants they are.
+    /// Scopes and subjects must be known. Workspaces are looked for where the scope is about this
+    /// tenant alone: those of others are nobody's business.
     pub(super) async fn check_role_assignment(
         &self,
         change: Change<'_>,
@@ -81,11 +82,11 @@ impl Facade {
                 all.map(Into::into).collect()
             };
             let tenants = texts("tenants");
-            let mut known = Vec::new();
             for (j, tenant) in tenants.iter().enumerate() {
-                if self.tenant_exists(change.target, tenant).await? {
-                    known.push(tenant.as_str());
-                } else {
+                if faults.full() {
+                    return Ok(());
+                }
+                if !self.tenant_exists(change.target, tenant).await? {
                     missing(
                         faults,
                         format!("spec.scopes[{i}].tenants[{j}]"),
@@ -104,19 +105,17 @@ impl Facade {
                     );
                 }
             }
-            if tenants.is_empty() || faults.full() {
+            let own = |tenant: &String| *tenant == change.target.tenant;
+            if tenants.is_empty() || !tenants.iter().all(own) {
                 continue;
             }
             for (j, workspace) in texts("workspaces").iter().enumerate() {
-                if !self
-                    .workspace_exists(change.target, &known, workspace)
-                    .await?
-                {
+                if faults.full() {
+                    return Ok(());
+                }
+                if !self.workspace_exists(change.target, workspace).await? {
                     let at = format!("spec.scopes[{i}].workspaces[{j}]");
                     missing(faults, at, "workspace", workspace);
-                }
-                if faults.full() {
-                    break;
                 }
             }
         }
@@ -152,30 +151,17 @@ impl Facade {
         Ok(self.namespace_of(&of_tenant).await?.is_some())
     }
 
-    async fn workspace_exists(
-        &self,
-        target: &Target,
-        tenants: &[&str],
-        workspace: &str,
-    ) -> Result<bool, ApiError> {
+    async fn workspace_exists(&self, target: &Target, name: &str) -> Result<bool, ApiError> {
         let Some(info) = ecp_xrds::by_kind("Workspace") else {
             return Ok(false);
         };
-        for tenant in tenants {
-            let named = Target {
-                info,
-                tenant: (*tenant).into(),
-                name: Some(workspace.into()),
-                ..target.clone()
-            };
-            if let Some(namespace) = self.namespace_of(&named).await?
-                && let Some(entry) = self.find(&named, &namespace, workspace).await?
-                && !entry.deleting()
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let named = Target {
+            info,
+            name: Some(name.into()),
+            ..target.clone()
+        };
+        let found = self.look_up(&named).await?;
+        Ok(found.is_some_and(|workspace| !workspace.deleting()))
     }
 }
 

@@ -5,7 +5,6 @@
 //! and that is no reason to refuse another change.
 
 mod authorization;
-mod fields;
 mod network;
 mod references;
 
@@ -90,7 +89,11 @@ impl Facade {
         };
         let mut faults = Faults::default();
         match target.info.kind {
-            "Instance" => self.check_zone(change, &mut faults),
+            "Instance" => {
+                self.check_zone(change, &mut faults);
+                references::check_once(change, &mut faults);
+            }
+            "NIC" => self.check_addresses(change, &mut faults).await?,
             "Subnet" => {
                 self.check_zone(change, &mut faults);
                 self.check_subnet(change, &mut faults).await?;

@@ -1,20 +1,24 @@
-//! Ranges of addresses: a subnet's lies inside its network's, for each IP version.
+//! Ranges of addresses, for each IP version: a subnet's lies inside its network's, and the addresses
+//! of a NIC lie inside its subnet's.
 
 use std::net::IpAddr;
 
+use ecp_xrds::reference::resolve;
 use ipnet::IpNet;
 use serde_json::Value;
 
+use super::references::home;
 use super::{Change, Faults};
 use crate::cache::Entry;
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
+use crate::fields;
 use crate::path::Target;
 
 /// The IP versions as a `cidr` names them.
 const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 
-/// The ranges of a network for one IP version.
+/// The ranges of a network or subnet for one IP version.
 #[derive(Debug, Default, PartialEq)]
 struct Ranges {
     /// Those it has.
@@ -70,6 +74,22 @@ impl Ranges {
         };
         (!fits).then(|| format!("{range} does not fit into the network, which has {}", all()))
     }
+
+    /// Why an address cannot be one of a NIC in a subnet of these ranges, if so. One that is
+    /// unspecified the cloud chooses.
+    fn refuse_address(&self, address: &IpAddr) -> Option<String> {
+        if self.known.is_empty() && self.open.is_empty() {
+            return Some("the subnet has no range of this IP version".into());
+        }
+        let fits = address.is_unspecified()
+            || !self.open.is_empty()
+            || self.known.iter().any(|known| known.contains(address));
+        let known = || self.known.iter().map(ToString::to_string);
+        (!fits).then(|| {
+            let known = known().collect::<Vec<_>>().join(", ");
+            format!("{address} is not in the subnet, which has {known}")
+        })
+    }
 }
 
 /// The ranges of one IP version in the `cidr` and `additionalCidrs` of a spec or status.
@@ -89,10 +109,7 @@ fn parse(text: &str) -> Option<IpNet> {
 
 /// Whether the cloud is to choose the range (section 2.6).
 fn is_open(range: &IpNet) -> bool {
-    match range.addr() {
-        IpAddr::V4(address) => address.is_unspecified(),
-        IpAddr::V6(address) => address.is_unspecified(),
-    }
+    range.addr().is_unspecified()
 }
 
 impl Facade {
@@ -105,15 +122,22 @@ impl Facade {
         let (Some(cidr), false) = (change.spec.get("cidr"), change.same("cidr")) else {
             return Ok(());
         };
-        let Some(network) = self.network_of(change.target).await? else {
+        let Some(info) = ecp_xrds::by_kind("Network") else {
             return Ok(());
         };
-        let part = |name: &str| network.object().get(name).cloned().unwrap_or_default();
-        let (spec, status) = (part("spec"), part("status"));
+        let network = Target {
+            info,
+            network: String::new(),
+            name: Some(change.target.network.clone()),
+            ..change.target.clone()
+        };
+        let Some(network) = self.look_up(&network).await? else {
+            return Ok(());
+        };
         for family in FAMILIES {
             let text = cidr.get(family).and_then(Value::as_str);
             if let Some(range) = text.and_then(parse)
-                && let Some(why) = Ranges::of(&spec, &status, family).refuse(&range)
+                && let Some(why) = ranges(&network, family).refuse(&range)
             {
                 faults.push(ErrorKind::Invalid, format!("spec.cidr.{family}"), why);
             }
@@ -121,22 +145,54 @@ impl Facade {
         Ok(())
     }
 
-    /// The network that a target is in.
-    async fn network_of(&self, target: &Target) -> Result<Option<std::sync::Arc<Entry>>, ApiError> {
-        let Some(info) = ecp_xrds::by_kind("Network") else {
-            return Ok(None);
-        };
-        let network = Target {
-            info,
-            network: String::new(),
-            name: Some(target.network.clone()),
-            ..target.clone()
-        };
-        match self.namespace_of(&network).await? {
-            Some(namespace) => self.find(&network, &namespace, &target.network).await,
-            None => Ok(None),
+    /// The addresses of a NIC must be some of its subnet's. That the subnet exists is checked with
+    /// all references.
+    pub(super) async fn check_addresses(
+        &self,
+        change: Change<'_>,
+        faults: &mut Faults,
+    ) -> Result<(), ApiError> {
+        if change.same("addresses") && change.same("subnetRef") {
+            return Ok(());
         }
+        let reference = change.spec.get("subnetRef");
+        let Some(subnet) = reference.and_then(|r| subnet(change.target, r)) else {
+            return Ok(());
+        };
+        let Some(subnet) = self.look_up(&subnet).await? else {
+            return Ok(());
+        };
+        let [v4, v6] = FAMILIES.map(|family| ranges(&subnet, family));
+        for (path, value) in fields::find(change.spec, "addresses[]") {
+            let Some(address) = value.as_str().and_then(|text| text.parse::<IpAddr>().ok()) else {
+                continue;
+            };
+            let ranges = if address.is_ipv4() { &v4 } else { &v6 };
+            if let Some(why) = ranges.refuse_address(&address) {
+                faults.push(ErrorKind::Invalid, format!("spec.{path}"), why);
+            }
+        }
+        Ok(())
     }
+}
+
+/// The subnet of the same tenant that a reference of a NIC means.
+fn subnet(nic: &Target, reference: &Value) -> Option<Target> {
+    let info = ecp_xrds::by_kind("Subnet")?;
+    let reference = serde_json::from_value(reference.clone()).ok()?;
+    let found = resolve(&reference, info, &home(nic)).ok()?;
+    (found.tenant == nic.tenant).then(|| Target {
+        info,
+        workspace: found.workspace.unwrap_or_default(),
+        network: found.network.unwrap_or_default(),
+        name: Some(found.name),
+        ..nic.clone()
+    })
+}
+
+fn ranges(of: &Entry, family: &str) -> Ranges {
+    let part = |name: &str| of.object().get(name).unwrap_or(&Value::Null);
+    Ranges::of(part("spec"), part("status"), family)
 }
 
 #[cfg(test)]
@@ -180,6 +236,34 @@ mod tests {
             refusal(&only, &Value::Null, "ipv4", "10.2.0.0/24").as_deref(),
             Some("10.2.0.0/24 does not fit into the network, which has 10.1.0.0/16")
         );
+    }
+
+    #[test]
+    fn an_address_lies_inside_a_range_of_its_version() {
+        let fits = |spec: &Value, status: &Value, address: &str| {
+            let address: IpAddr = address.parse().expect("address");
+            let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+            let why = Ranges::of(spec, status, family).refuse_address(&address);
+            why.is_none()
+        };
+        let none = Value::Null;
+        let spec = json!({"cidr": {"ipv4": "10.1.1.0/24", "ipv6": ""}});
+        for (address, want) in [
+            ("10.1.1.0", true),
+            ("10.1.1.255", true),
+            ("10.1.2.0", false),
+            ("0.0.0.0", true),
+            ("fd00::1", false),
+            ("::", false),
+        ] {
+            assert_eq!(fits(&spec, &none, address), want, "{address}");
+        }
+        let open = json!({"cidr": {"ipv6": "::/64"}});
+        assert!(fits(&open, &none, "fd00::1"));
+        let chosen = json!({"cidr": {"ipv6": "fd00:1::/64"}});
+        assert!(fits(&open, &chosen, "fd00:1::1"));
+        assert!(!fits(&open, &chosen, "fd00:2::1"));
+        assert!(fits(&open, &chosen, "::"));
     }
 
     #[test]

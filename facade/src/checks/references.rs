@@ -3,6 +3,7 @@
 //! The table of reference fields is that of the kinds. References are never changed: they are
 //! echoed exactly as they were sent.
 
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ecp_meta::{keys, object};
@@ -10,11 +11,12 @@ use ecp_xrds::reference::{self, Parsed, Place as Home, ReferenceError, Resolved,
 use ecp_xrds::{KindInfo, RefField, Reference, Scope};
 use serde_json::Value;
 
-use super::{Change, Faults, fields};
+use super::{Change, Faults};
 use crate::cache::Entry;
 use crate::config::{ReferencePolicies, ReferencePolicy};
 use crate::error::{ApiError, ErrorKind};
 use crate::facade::Facade;
+use crate::fields;
 use crate::path::Target;
 
 /// Fields that can name anything, there or not.
@@ -31,12 +33,6 @@ enum Verdict {
     Deferred,
     /// It is refused.
     Wrong(String),
-}
-
-/// A reference that the resource had before, and whether it was deferred.
-struct Had<'a> {
-    value: &'a Value,
-    deferred: bool,
 }
 
 impl Facade {
@@ -60,15 +56,13 @@ impl Facade {
                 if faults.full() {
                     return Ok(deferred);
                 }
-                let before = had.iter().find(|had| had.value == value);
+                let before = had.get(&value.to_string());
+                if before == Some(&false) {
+                    continue;
+                }
                 match (self.judge(change.target, field, value).await?, before) {
                     (Verdict::Fine, _) => {}
-                    (Verdict::Deferred, _) => deferred.push(path),
-                    (Verdict::Wrong(_), Some(before)) => {
-                        if before.deferred {
-                            deferred.push(path);
-                        }
-                    }
+                    (Verdict::Deferred, _) | (Verdict::Wrong(_), Some(_)) => deferred.push(path),
                     (Verdict::Wrong(detail), None) => {
                         let at = match value {
                             Value::String(_) => format!("spec.{path}"),
@@ -125,11 +119,7 @@ impl Facade {
         if !to.catalogue && !self.has_parents(&named).await? {
             return Ok(missing());
         }
-        let found = match self.namespace_of(&named).await? {
-            Some(namespace) => self.find(&named, &namespace, &resolved.name).await?,
-            None => None,
-        };
-        Ok(match found {
+        Ok(match self.look_up(&named).await? {
             Some(entry) if !entry.deleting() => Verdict::Fine,
             _ if self.defers(target.info, field) => Verdict::Deferred,
             _ => missing(),
@@ -143,13 +133,52 @@ impl Facade {
     }
 }
 
+/// Fields of an instance that cannot name one resource twice, and the kind of that.
+const ONCE: [(&str, [&str; 2]); 2] = [
+    (
+        "BlockStorage",
+        ["bootVolume.deviceRef", "dataVolumes[].deviceRef"],
+    ),
+    ("NIC", ["primaryNicRef", "additionalNicRefs[]"]),
+];
+
+/// An instance has each of its volumes and NICs once.
+pub(super) fn check_once(change: Change<'_>, faults: &mut Faults) {
+    let home = home(change.target);
+    for (kind, paths) in ONCE {
+        let Some(kind) = ecp_xrds::by_kind(kind) else {
+            continue;
+        };
+        let named = |spec| paths.into_iter().flat_map(move |p| fields::find(spec, p));
+        let had = change.existing.and_then(|e| e.object().get("spec"));
+        if had.is_some_and(|had| named(had).eq(named(change.spec))) {
+            continue;
+        }
+        let mut seen = BTreeMap::new();
+        for (path, value) in named(change.spec) {
+            let reference = serde_json::from_value::<Reference>(value.clone());
+            let Ok(Ok(found)) = reference.map(|r| resolve(&r, kind, &home)) else {
+                continue;
+            };
+            let first = seen
+                .entry((found.tenant, found.workspace, found.name.clone()))
+                .or_insert_with(|| path.clone());
+            if *first != path {
+                let (noun, name) = (kind.noun, found.name);
+                let detail = format!("{noun} {name:?} is in spec.{first} already");
+                faults.push(ErrorKind::Invalid, format!("spec.{path}"), detail);
+            }
+        }
+    }
+}
+
 /// The field of `spec` that a reference field is in.
 fn top(field: &RefField) -> &'static str {
     field.path.split(['.', '[']).next().unwrap_or_default()
 }
 
 /// Where a resource of a target is: what its references do not say is taken from here.
-fn home(target: &Target) -> Home {
+pub(super) fn home(target: &Target) -> Home {
     let some = |name: &String| Some(name.clone()).filter(|n| !n.is_empty());
     Home {
         tenant: target.tenant.clone(),
@@ -158,22 +187,19 @@ fn home(target: &Target) -> Home {
     }
 }
 
-/// The references of a field that a resource has.
-fn had<'a>(existing: Option<&'a Entry>, field: &RefField) -> Vec<Had<'a>> {
+/// The references of a field that a resource has, and whether each is deferred.
+fn had(existing: Option<&Entry>, field: &RefField) -> HashMap<String, bool> {
     let Some(entry) = existing else {
-        return Vec::new();
+        return HashMap::new();
     };
     let Some(spec) = entry.object().get("spec") else {
-        return Vec::new();
+        return HashMap::new();
     };
     let deferred = object::annotation(entry.object(), keys::DEFERRED_REFERENCES);
     let deferred: Vec<&str> = deferred.unwrap_or_default().split(',').collect();
     fields::find(spec, field.path)
         .into_iter()
-        .map(|(path, value)| Had {
-            value,
-            deferred: deferred.contains(&path.as_str()),
-        })
+        .map(|(path, value)| (value.to_string(), deferred.contains(&path.as_str())))
         .collect()
 }
 

@@ -58,7 +58,7 @@ pub(super) fn paths(profile: Profile, served: &Served) -> Map<String, Value> {
 fn server_paths(profile: Profile) -> impl Iterator<Item = (String, Value)> {
     let metrics = crate::metrics::MEDIA_TYPE;
     let get = move |(path, summary, media, kind): (&str, &str, &str, &str)| {
-        let answer = |what| success(what, media, json!({"type": kind}), &[]);
+        let answer = |what| success(what, media, json!({"type": kind}), &["x-request-id"]);
         let mut responses = refusals(profile, &[]);
         responses.insert("200".into(), answer(summary));
         if path == "/readyz" {

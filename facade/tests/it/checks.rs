@@ -106,12 +106,135 @@ async fn a_subnet_is_inside_its_network() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_addresses_of_a_nic_are_inside_its_subnet() {
+    let world = World::with_network().await;
+    let subnets = format!("{NETWORKS}/n/subnets");
+    world
+        .put(&format!("{subnets}/s"), subnet("10.1.1.0/24"))
+        .await
+        .ok(201);
+    let nic = |addresses: Value| json!({"spec": {"subnetRef": to("networks/n/subnets/s"), "addresses": addresses}});
+    let path = format!("{NICS}/x");
+    let outside = nic(json!(["10.1.1.5", "10.1.2.5"]));
+    let detail = refused(&world, &path, outside, &["/spec/addresses/1"]).await;
+    assert_eq!(
+        detail,
+        "spec.addresses[1]: 10.1.2.5 is not in the subnet, which has 10.1.1.0/24"
+    );
+    let version = nic(json!(["fd00::5"]));
+    refused(&world, &path, version, &["/spec/addresses/0"]).await;
+    world
+        .put(&path, nic(json!(["10.1.1.5", "0.0.0.0"])))
+        .await
+        .ok(201);
+    // Two NICs may have one address (section 3.6).
+    let other = format!("{NICS}/y");
+    world.put(&other, nic(json!(["10.1.1.5"]))).await.ok(201);
+
+    // A range that the cloud is to choose is known when it has.
+    world
+        .put(&format!("{subnets}/s"), subnet("0.0.0.0/24"))
+        .await
+        .ok(200);
+    world.put(&path, nic(json!(["10.1.7.5"]))).await.ok(200);
+    let chosen = json!({"status": {"cidr": {"ipv4": "10.1.9.0/24"}}});
+    world.patch_status("Subnet", &subnet_object(), chosen).await;
+    let mut labelled = nic(json!(["10.1.7.5"]));
+    labelled["labels"] = json!({"a": "b"});
+    world.put(&path, labelled).await.ok(200);
+    let answer = world.put(&path, nic(json!(["10.1.7.6"]))).await;
+    assert_eq!(answer.problem(412), ["/spec/addresses/0"]);
+    world.put(&path, nic(json!(["10.1.9.6"]))).await.ok(200);
+}
+
+/// The name of the object of subnet `s` of network `n`.
+fn subnet_object() -> String {
+    ecp_meta::names::network_object_name("n", "s")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_has_each_volume_and_nic_once() {
+    let world = World::with_network().await;
+    for name in ["boot", "data"] {
+        world
+            .put(&format!("{DISKS}/{name}"), disk(20))
+            .await
+            .ok(201);
+    }
+    let subnet_path = format!("{NETWORKS}/n/subnets/s");
+    world.put(&subnet_path, subnet("10.1.1.0/24")).await.ok(201);
+    let nic = json!({"spec": {"subnetRef": to("networks/n/subnets/s")}});
+    for name in ["one", "two"] {
+        world
+            .put(&format!("{NICS}/{name}"), nic.clone())
+            .await
+            .ok(201);
+    }
+    let path = format!("{INSTANCES}/i");
+    let urn = "seca.storage/v1/tenants/acme/workspaces/prod/block-storages/boot";
+    let disks = |names: &[&str]| {
+        let disks: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"deviceRef": to(name)}))
+            .collect();
+        with(instance(), "/spec/dataVolumes", json!(disks))
+    };
+    let nics = |first: &str, more: &[&str]| {
+        let more: Vec<Value> = more.iter().map(|name| to(name)).collect();
+        let body = with(instance(), "/spec/primaryNicRef", to(first));
+        with(body, "/spec/additionalNicRefs", json!(more))
+    };
+    let detail = refused(
+        &world,
+        &path,
+        disks(&["data", urn]),
+        &["/spec/dataVolumes/1/deviceRef"],
+    )
+    .await;
+    assert_eq!(
+        detail,
+        "spec.dataVolumes[1].deviceRef: block storage \"boot\" is in spec.bootVolume.deviceRef already"
+    );
+    for (body, pointer) in [
+        (
+            disks(&["data", "block-storages/data"]),
+            "/spec/dataVolumes/1/deviceRef",
+        ),
+        (
+            nics("one", &["two", "nics/one"]),
+            "/spec/additionalNicRefs/1",
+        ),
+        (nics("one", &["two", "two"]), "/spec/additionalNicRefs/1"),
+    ] {
+        refused(&world, &path, body, &[pointer]).await;
+    }
+    world.put(&path, disks(&["data"])).await.ok(201);
+    world.put(&path, nics("two", &["one"])).await.ok(200);
+    // What kubectl made so can be changed otherwise.
+    let twice = json!({"spec": {"additionalNicRefs": [to("one"), to("one")]}});
+    world.patch("Instance", "i", twice).await;
+    let mut body = nics("two", &["one", "one"]);
+    world
+        .eventually(&path, |a| {
+            a.json()["spec"]["additionalNicRefs"][1].is_object()
+        })
+        .await;
+    body["labels"] = json!({"a": "b"});
+    world.put(&path, body).await.ok(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn references_name_the_element_at_fault() {
     let world = World::with_network().await;
-    world.put(&format!("{DISKS}/boot"), disk(20)).await.ok(201);
+    for name in ["boot", "c", "d"] {
+        world
+            .put(&format!("{DISKS}/{name}"), disk(20))
+            .await
+            .ok(201);
+    }
     let path = format!("{INSTANCES}/i");
     let volume = |name: &str| json!({"deviceRef": {"resource": format!("block-storages/{name}")}});
-    let volumes = json!([volume("boot"), volume("a"), volume("boot"), volume("b")]);
+    let volumes = json!([volume("c"), volume("a"), volume("d"), volume("b")]);
     refused(
         &world,
         &path,
@@ -354,6 +477,12 @@ async fn assignments_name_known_tenants_regions_workspaces_roles_and_users() {
         .await
         .ok(201);
     let path = format!("{ASSIGNMENTS}/a");
+    let other = WORKSPACE.replace("/acme/", "/other/");
+    world.put(&other, json!({})).await.ok(201);
+    let many: Vec<String> = (0..32)
+        .map(|i| format!("/spec/scopes/1/workspaces/{i}"))
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for (scope, pointers) in [
         (
             json!({"tenants": ["nobody"]}),
@@ -368,6 +497,11 @@ async fn assignments_name_known_tenants_regions_workspaces_roles_and_users() {
             &["/spec/scopes/1/workspaces/1"],
         ),
         (json!({"tenants": [""]}), &["/spec/scopes/1/tenants/0"]),
+        // As many faults as a problem can name, and nothing is looked up after that.
+        (
+            json!({"tenants": ["acme"], "workspaces": vec!["none"; 256]}),
+            many.as_slice(),
+        ),
     ] {
         refused(&world, &path, assignment(scope), pointers).await;
     }
@@ -380,6 +514,9 @@ async fn assignments_name_known_tenants_regions_workspaces_roles_and_users() {
     for scope in [
         json!({}),
         json!({"workspaces": ["not-yet"]}),
+        // Which workspaces another tenant has is not told.
+        json!({"tenants": ["other"], "workspaces": ["none"]}),
+        json!({"tenants": ["acme", "other"], "workspaces": ["prod", "none"]}),
         json!({"tenants": ["acme"], "regions": ["region-1"], "workspaces": ["prod"]}),
     ] {
         let body = assignment(scope);

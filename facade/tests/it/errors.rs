@@ -169,6 +169,16 @@ async fn bodies_have_a_limit_that_lets_a_mebibyte_through() {
 #[tokio::test(flavor = "multi_thread")]
 async fn request_ids_are_kept_or_made() {
     let world = World::new().await;
+    for path in ["/healthz", "/livez", "/readyz", "/metrics", "/openapi.json"] {
+        for (method, status) in [(Method::GET, 200), (Method::HEAD, 200), (Method::POST, 405)] {
+            let answer = world
+                .call(method, path, &[("x-request-id", "abc-1")], "")
+                .await;
+            assert_eq!(answer.status, status, "{path}");
+            assert_eq!(answer.headers["x-request-id"], "abc-1", "{path}");
+        }
+        assert_eq!(world.get(path).await.headers["x-request-id"].len(), 36);
+    }
     let named = world
         .call(Method::GET, SKUS, &[("x-request-id", "abc")], "")
         .await;

@@ -163,7 +163,11 @@ async fn times_are_those_of_what_happened() {
 async fn limits_are_those_of_the_specification() {
     let world = World::with_workspace().await;
     world.put(&format!("{DISKS}/boot"), disk(20)).await.ok(201);
-    let volume = json!({"deviceRef": {"resource": "boot"}});
+    let mut volumes = Vec::new();
+    for n in 0..65 {
+        world.put(&format!("{DISKS}/d-{n}"), disk(1)).await.ok(201);
+        volumes.push(json!({"deviceRef": {"resource": format!("d-{n}")}}));
+    }
     let text = |len: usize| json!("x".repeat(len));
     let list = |len: usize, item: &Value| json!(vec![item; len]);
     let check = async |name: &str, change: &dyn Fn(&mut Value), accepted: bool| {
@@ -180,7 +184,7 @@ async fn limits_are_those_of_the_specification() {
         ("sshKeys", list(32, &text(4096)), list(33, &text(1))),
         ("sshKeys", json!(["k"]), json!([text(4097)])),
         ("sshKeys", json!([]), json!([""])),
-        ("dataVolumes", list(64, &volume), list(65, &volume)),
+        ("dataVolumes", json!(volumes[..64]), json!(volumes)),
         ("antiAffinityGroup", text(64), text(65)),
     ] {
         check("i", &|b| b["spec"][field] = over.clone(), false).await;

@@ -174,9 +174,10 @@ fn valid(which: usize) -> (String, &'static str, Value) {
         ),
         3 => {
             let mut body = instance();
-            let volume = json!({"deviceRef": {"resource": "block-storages/base"}});
-            body["spec"]["bootVolume"] = volume.clone();
-            body["spec"]["dataVolumes"] = json!([volume, volume]);
+            let volume =
+                |name: &str| json!({"deviceRef": {"resource": format!("block-storages/{name}")}});
+            body["spec"]["bootVolume"] = volume("base");
+            body["spec"]["dataVolumes"] = json!([volume("base-2"), volume("base-3")]);
             body["spec"]["sshKeys"] = json!(["ssh-ed25519 AAAA"]);
             (format!("{INSTANCES}/m"), "Instance", body)
         }
@@ -198,7 +199,7 @@ fn valid(which: usize) -> (String, &'static str, Value) {
         7 => {
             let spec = json!({
                 "subnetRef": {"resource": "networks/n/subnets/base"},
-                "addresses": ["10.1.9.4", "::"], "securityGroupRefs": [], "publicIpRefs": [],
+                "addresses": ["10.1.9.4", "0.0.0.0"], "securityGroupRefs": [], "publicIpRefs": [],
             });
             (format!("{NICS}/m"), "NIC", json!({"spec": spec}))
         }
@@ -247,6 +248,8 @@ async fn add_bases(world: &World) {
     let role = valid(9).2;
     for (path, body) in [
         (format!("{DISKS}/base"), disk(1)),
+        (format!("{DISKS}/base-2"), disk(1)),
+        (format!("{DISKS}/base-3"), disk(1)),
         (format!("{NETWORKS}/n/subnets/base"), subnet("10.1.9.0/24")),
         (format!("{ROLES}/base"), role),
     ] {

@@ -220,3 +220,25 @@ async fn what_has_no_power_or_does_not_exist_is_not_found() {
     world.get(&path("start")).await.problem(405);
     post(&world, &format!("{INSTANCES}/i")).await.problem(405);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn power_a_put_and_a_deletion_at_once_leave_one_of_their_orders() {
+    let world = world(Profile::Conformance).await;
+    let item = format!("{INSTANCES}/i");
+    for _ in 0..8 {
+        world.put(&item, instance()).await;
+        let start = path("start");
+        let (started, put, deleted) = futures::join!(
+            post(&world, &start),
+            world.put(&item, instance()),
+            world.delete(&item),
+        );
+        let codes = [&started, &put, &deleted].map(|a| a.status.as_u16());
+        assert!(matches!(codes[0], 202 | 404 | 412), "{codes:?}");
+        assert!(matches!(codes[1], 200 | 201 | 412), "{codes:?}");
+        assert_eq!(codes[2], 202, "{codes:?}");
+        // Only what was made after the deletion is there.
+        let left = world.get(&item).await.status.as_u16();
+        assert_eq!(left == 200, codes[1] == 201, "{codes:?} {left}");
+    }
+}

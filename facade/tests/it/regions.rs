@@ -3,7 +3,7 @@
 use ecp_facade::{Apis, Config};
 use serde_json::{Value, json};
 
-use crate::world::{DISKS, SKUS, WORKSPACE, World, disk};
+use crate::world::{Answer, DISKS, SKUS, WORKSPACE, World, disk};
 
 const REGIONS: &str = "/providers/seca.region/v1/regions";
 
@@ -127,6 +127,21 @@ async fn writes_that_would_leave_their_region_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_one_name_in_two_regions_at_once_one_is_made() {
+    let world = world().await;
+    for round in 0..8 {
+        let first = WORKSPACE.replace("/prod", &format!("/w-{round}"));
+        let second = second(&first);
+        let made = futures::join!(world.put(&first, json!({})), world.put(&second, json!({})));
+        let seen = (world.get(&first).await, world.get(&second).await);
+        let codes = |(a, b): &(Answer, Answer)| (a.status.as_u16(), b.status.as_u16());
+        let outcome = (codes(&made), codes(&seen));
+        let one = [((201, 412), (200, 404)), ((412, 201), (404, 200))];
+        assert!(one.contains(&outcome), "{outcome:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sku_is_offered_in_its_region_or_in_all() {
     let world = world().await;
     world.sku("rd500-in-2", "RD500", "region-2", 900).await;
@@ -149,6 +164,9 @@ async fn a_sku_is_offered_in_its_region_or_in_all() {
         900
     );
     get(format!("{SKUS}/only")).await.problem(404);
+    // A name is a name, whatever the cache's keys look like.
+    let odd = format!("{SKUS}/only%0Aregion-2");
+    get(second(&odd)).await.problem(404);
     world.put(WORKSPACE, json!({})).await.ok(201);
     let mut body = disk(1);
     body["spec"]["skuRef"] = json!({"resource": "skus/only"});

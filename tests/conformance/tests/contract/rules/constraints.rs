@@ -265,8 +265,11 @@ fn instance() -> Faults {
         ("bootVolume", absent()),
         ("bootVolume", json!({})),
         ("bootVolume/type", json!("scsi")),
-        ("dataVolumes", times(65, volume)),
+        ("dataVolumes", times(65, volume.clone())),
         ("dataVolumes", json!([{}])),
+        // It has each of its volumes and NICs once.
+        ("dataVolumes", json!([volume])),
+        ("additionalNicRefs", times(2, reference("nic"))),
         ("additionalNicRefs", times(17, reference("nic"))),
         ("antiAffinityGroup", text(65)),
         ("sshKeys", json!([""])),
@@ -362,6 +365,10 @@ fn nic() -> Faults {
         ("addresses", json!([text(40)])),
         ("addresses", json!(["not-an-ip"])),
         ("addresses", json!(["10.1.1.10", "10.1.1.0/24"])),
+        // They are in the subnet.
+        ("addresses", json!(["10.1.2.10"])),
+        ("addresses", json!(["10.1.1.10", "192.168.99.1"])),
+        ("addresses", json!(["fd00:1::10"])),
         ("addresses", json!("10.1.1.10")),
         ("addresses", times(33, json!("10.1.1.10"))),
         ("subnetRef", absent()),

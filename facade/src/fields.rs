@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 /// A value and the exact path that leads to it, such as `dataVolumes[3].deviceRef`.
-pub(super) type Found<'a> = (String, &'a Value);
+pub(crate) type Found<'a> = (String, &'a Value);
 
 /// Every value at a path below `spec`, in order. `[]` stands for every element of a list.
-pub(super) fn find<'a>(spec: &'a Value, path: &str) -> Vec<Found<'a>> {
+pub(crate) fn find<'a>(spec: &'a Value, path: &str) -> Vec<Found<'a>> {
     let steps: Vec<&str> = path.split('.').collect();
     let mut found = Vec::new();
     walk(spec, &steps, String::new(), &mut found);
