@@ -22,7 +22,11 @@ pub(crate) const ROLE: KindInfo = KindInfo {
     references: &[],
     spec: ecp_schema::from_type::<RoleSpec>,
     status: None,
-    columns: &[],
+    columns: &[text(
+        "Providers",
+        ".spec.permissions[*].provider",
+        "Providers that the permissions are for.",
+    )],
 };
 
 pub(crate) const ROLE_ASSIGNMENT: KindInfo = KindInfo {

@@ -154,7 +154,8 @@ const REGION_COLUMN: Column = text(
     "Region",
     ".spec.region",
     "Region of the resource; empty where there is only one.",
-);
+)
+.wide();
 
 const SKU_NAME_COLUMN: Column = text(
     "Sku",
