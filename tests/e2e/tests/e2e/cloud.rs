@@ -98,6 +98,60 @@ async fn a_failing_cloud_is_quoted_and_heals() {
 }
 
 #[tokio::test]
+async fn what_is_being_deleted_is_listed_when_asked_for() {
+    let ecp = Ecp::start(&["--ephemeral"]).await;
+    prod(&ecp).await;
+    for name in ["dying", "live"] {
+        ecp.put(&volume("prod", name), volume_spec(10)).await;
+        ecp.until_active(&volume("prod", name)).await;
+    }
+    let failure = |value: Value| cloud(&ecp, json!({ "failure": value }));
+    failure(json!({ "operations": ["delete"], "message": "not now" })).await;
+    let asynchronous = |path: &str| {
+        let request = ecp.request("DELETE", path).bearer_auth(&ecp.token);
+        Ecp::send(request.header("prefer", "respond-async"))
+    };
+    let lists = async |path: &str| {
+        let mut found = Vec::new();
+        for accept in ["", "; deleted=true", "; deleted=only"] {
+            let request = ecp.request("GET", path).bearer_auth(&ecp.token);
+            let accept = format!("application/json{accept}");
+            let list = Ecp::send(request.header("accept", accept)).await.body;
+            let items = list["items"].as_array().unwrap().iter();
+            let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+            found.push(items.map(name).collect::<Vec<_>>());
+        }
+        found
+    };
+    let disks = volume("prod", "");
+    let disks = disks.trim_end_matches('/');
+    let dying = volume("prod", "dying");
+    assert_eq!(asynchronous(&dying).await.status, 202);
+    assert_eq!(
+        lists(disks).await,
+        [vec!["live"], vec!["dying", "live"], vec!["dying"]]
+    );
+    let document = ecp.get(&dying).await.body;
+    assert_eq!(document["status"]["state"], "deleting", "{document:#}");
+    assert!(
+        document["metadata"]["deletedAt"].is_string(),
+        "{document:#}"
+    );
+
+    // What is in a workspace goes with it, and is shown so at once.
+    assert_eq!(asynchronous(&workspace("prod")).await.status, 202);
+    let all = || vec!["dying", "live"];
+    assert_eq!(lists(disks).await, [vec![], all(), all()]);
+    let prod = || vec!["prod"];
+    assert_eq!(lists(ecp_harness::ACME).await, [vec![], prod(), prod()]);
+
+    failure(Value::Null).await;
+    ecp.until_gone(&workspace("prod")).await;
+    let gone: [Vec<String>; 3] = Default::default();
+    assert_eq!(lists(ecp_harness::ACME).await, gone);
+}
+
+#[tokio::test]
 async fn a_refused_deletion_is_quoted_and_ends_when_the_cloud_lets_it() {
     let ecp = Ecp::start(&["--ephemeral"]).await;
     prod(&ecp).await;

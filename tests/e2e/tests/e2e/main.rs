@@ -6,6 +6,7 @@ mod claims;
 mod cloud;
 mod crash;
 mod examples;
+mod facade;
 mod kubectl;
 mod process;
 mod rest;
