@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Conflict,
     /// The object is gone.
     Gone,
+    /// The cloud deletes it only when something else is gone, in its words.
+    Held(String),
     /// Shown on the object.
     Reported {
         /// Event reason.
@@ -68,17 +70,6 @@ impl Failure {
         )
     }
 
-    /// Whether the cloud will be able to do it by itself.
-    pub(crate) fn is_conflict_in_cloud(&self) -> bool {
-        matches!(
-            self,
-            Self::Reported {
-                class: ErrorClass::Conflict,
-                ..
-            }
-        )
-    }
-
     /// The same with another event reason.
     pub(crate) fn or_reason(mut self, new: &'static str) -> Self {
         if let Self::Reported { reason, .. } = &mut self {
@@ -101,7 +92,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Conflict => f.write_str("the object has changed"),
             Self::Gone => f.write_str("the object is gone"),
-            Self::Reported { message, .. } => f.write_str(message),
+            Self::Held(message) | Self::Reported { message, .. } => f.write_str(message),
         }
     }
 }

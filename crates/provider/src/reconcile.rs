@@ -256,21 +256,32 @@ impl Run<'_> {
 }
 
 /// A call to the cloud, with a deadline.
+async fn answer<T>(
+    call: impl Future<Output = Result<T, ExternalError>>,
+) -> Result<T, ExternalError> {
+    match timeout(limits::EXTERNAL_CALL_TIME_MAX, call).await {
+        Ok(result) => result,
+        Err(_) => Err(ExternalError::transient("the cloud did not answer in time")),
+    }
+}
+
+/// A call to the cloud, whose failure is shown on the object.
 async fn external<T>(
     call: impl Future<Output = Result<T, ExternalError>>,
     what: &str,
     reason: &'static str,
 ) -> Result<T, Failure> {
-    let result = match timeout(limits::EXTERNAL_CALL_TIME_MAX, call).await {
-        Ok(result) => result,
-        Err(_) => Err(ExternalError::transient("the cloud did not answer in time")),
-    };
-    result.map_err(|error| Failure::Reported {
+    let result = answer(call).await;
+    result.map_err(|error| not_done(&error, what, reason))
+}
+
+fn not_done(error: &ExternalError, what: &str, reason: &'static str) -> Failure {
+    Failure::Reported {
         reason,
         message: format!("{what} failed: {}", error.message),
         class: error.class,
         ready: None,
-    })
+    }
 }
 
 /// A call to the Kubernetes API, with a deadline.

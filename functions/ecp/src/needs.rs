@@ -25,6 +25,16 @@ pub(crate) enum Found<'a> {
     Object(&'a Value),
 }
 
+impl<'a> Found<'a> {
+    /// The resource, if it was there.
+    pub(crate) fn object(self) -> Option<&'a Value> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Unknown | Self::Missing => None,
+        }
+    }
+}
+
 impl<'a> Needs<'a> {
     pub(crate) fn new(have: &'a BTreeMap<String, Vec<Resource>>) -> Self {
         Self {

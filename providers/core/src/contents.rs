@@ -79,6 +79,13 @@ pub(crate) struct Owner {
     pub(crate) deleting: bool,
 }
 
+impl Owner {
+    /// Whether both are the same managed resource.
+    fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.key == other.key
+    }
+}
+
 /// The contents of all namespaces. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
@@ -90,7 +97,8 @@ pub(crate) struct Contents {
 struct State {
     kinds: BTreeMap<String, KindState>,
     kinds_listed: bool,
-    owners: BTreeMap<Part, Owner>,
+    /// Several while one that is being deleted has a successor of the same name.
+    owners: BTreeMap<Part, Vec<Owner>>,
     /// Parts that changed.
     dirty: BTreeSet<Part>,
 }
@@ -157,12 +165,35 @@ impl Contents {
 
     /// Remembers whom to wake when a part changes.
     pub(crate) fn own(&self, part: Part, owner: Owner) {
-        self.state.lock().owners.insert(part, owner);
+        let mut state = self.state.lock();
+        let owners = state.owners.entry(part).or_default();
+        match owners.iter_mut().find(|o| o.is(&owner)) {
+            Some(known) => *known = owner,
+            None => owners.push(owner),
+        }
     }
 
-    /// Forgets about a part.
-    pub(crate) fn disown(&self, part: &Part) {
-        self.state.lock().owners.remove(part);
+    /// Forgets an owner of a part. Others are woken: they may have waited for it to go.
+    pub(crate) fn disown(&self, part: &Part, owner: &Owner) {
+        let mut state = self.state.lock();
+        let Some(owners) = state.owners.get_mut(part) else {
+            return;
+        };
+        owners.retain(|o| !o.is(owner));
+        if owners.is_empty() {
+            state.owners.remove(part);
+            return;
+        }
+        drop(state);
+        self.stir(part.clone());
+    }
+
+    /// The other owners of a part that are being deleted, and the part with them.
+    pub(crate) fn others_going(&self, part: &Part, owner: &Owner) -> Vec<Owner> {
+        let state = self.state.lock();
+        let all = state.owners.get(part).into_iter().flatten();
+        let others = all.filter(|o| o.deleting && !o.is(owner));
+        others.cloned().collect()
     }
 
     fn stir(&self, part: Part) {
@@ -259,9 +290,9 @@ impl Contents {
         let mut woken = Vec::new();
         let owners = &state.owners;
         state.dirty.retain(|part| match owners.get(part) {
-            Some(owner) if torn_down && !owner.deleting => true,
-            Some(owner) => {
-                woken.push(owner.clone());
+            Some(owners) if torn_down && !owners.iter().any(|o| o.deleting) => true,
+            Some(owners) => {
+                woken.extend(owners.iter().cloned());
                 false
             }
             None => false,
@@ -536,9 +567,30 @@ pub(crate) mod tests {
         contents.own(ns(), owner(true));
         contents.stir(ns());
         assert_eq!(contents.take_dirty(true).len(), 1);
-        contents.disown(&ns());
+        contents.disown(&ns(), &owner(true));
         contents.stir(ns());
         assert!(contents.take_dirty(false).is_empty());
+    }
+
+    #[test]
+    fn who_comes_after_another_knows_of_it_until_it_is_gone() {
+        let contents = Contents::default();
+        let (old, mut new) = (owner(true), owner(false));
+        new.key = Key::new("tenant", "mr-2");
+        contents.own(ns(), owner(false));
+        contents.own(ns(), old.clone());
+        contents.own(ns(), new.clone());
+        assert_eq!(contents.others_going(&ns(), &new), [old.clone()]);
+        assert_eq!(contents.others_going(&ns(), &old), []);
+        contents.stir(ns());
+        assert_eq!(contents.take_dirty(true), [old.clone(), new.clone()]);
+        contents.disown(&ns(), &old);
+        assert_eq!(contents.others_going(&ns(), &new), []);
+        assert_eq!(
+            contents.take_dirty(false),
+            [new],
+            "it need not wait any more"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,10 @@
 //! Deletes resources of the cluster, one rank after another.
 
-use ecp_provider::ExternalError;
+use ecp_provider::{ExternalError, Managed};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject};
 
-use crate::contents::Item;
+use crate::contents::{Contents, Item, Owner, Part};
 use crate::teardown;
 
 /// Asks for the deletion of what is next among these items of a namespace.
@@ -32,6 +32,32 @@ pub(crate) async fn delete_next(
         }
     }
     Ok(())
+}
+
+/// Whether another managed resource of the same kind, which the same part belongs to, is still being
+/// deleted: what is in the part now goes with it.
+///
+/// # Errors
+/// The API does not say.
+pub(crate) async fn going_before<M: Managed>(
+    client: &Client,
+    contents: &Contents,
+    part: &Part,
+    owner: &Owner,
+) -> Result<bool, ExternalError> {
+    let resource = M::PROVIDER.api_resource(M::KIND, M::PLURAL);
+    for other in contents.others_going(part, owner) {
+        let namespace = &other.key.namespace;
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+        let found = api.get_metadata_opt(&other.key.name).await;
+        let found = found.map_err(|e| refusal(&e))?;
+        if found.is_some_and(|o| o.metadata.deletion_timestamp.is_some()) {
+            return Ok(true);
+        }
+        // Somebody took its finalizer away.
+        contents.disown(part, &other);
+    }
+    Ok(false)
 }
 
 /// What an answer of the Kubernetes API means for a managed resource.

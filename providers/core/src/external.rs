@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, P
 use serde_json::json;
 
 use crate::contents::{Contents, Item, Owner, OwnerKind, Part};
-use crate::deletion::{delete_next, refusal};
+use crate::deletion::{delete_next, going_before, refusal};
 use crate::kinds::{PROVIDER, WorkspaceNamespace, WorkspaceNamespaceObservation};
 use crate::teardown;
 
@@ -162,23 +162,37 @@ impl External for Namespaces {
                 "tenant and workspace cannot be changed: the namespace is {other}"
             )));
         }
-        let namespace = match self.find(&wanted).await? {
-            Found::Ours(namespace) => namespace,
-            Found::Missing => {
-                self.contents.disown(&wanted.part());
-                return Ok(Observation::missing());
-            }
-            // What is not ours is none of our business when we go.
-            Found::Foreign if resource.deleting => return Ok(Observation::missing()),
-            Found::Foreign => return Err(foreign(&wanted)),
-        };
         let owner = Owner {
             kind: OwnerKind::Workspace,
             key: Key::new(&resource.namespace, &resource.name),
             deleting: resource.deleting,
         };
-        self.contents.own(wanted.part(), owner);
-        Ok(self.observation(resource, &wanted, &namespace))
+        let namespace = match self.find(&wanted).await? {
+            Found::Ours(namespace) => namespace,
+            Found::Missing => {
+                self.contents.disown(&wanted.part(), &owner);
+                return Ok(Observation::missing());
+            }
+            // What is not ours is none of our business when we go.
+            Found::Foreign if resource.deleting => {
+                self.contents.disown(&wanted.part(), &owner);
+                return Ok(Observation::missing());
+            }
+            Found::Foreign => return Err(foreign(&wanted)),
+        };
+        self.contents.own(wanted.part(), owner.clone());
+        let seen = self.observation(resource, &wanted, &namespace);
+        if resource.deleting || namespace.metadata.deletion_timestamp.is_some() {
+            return Ok(seen);
+        }
+        let (contents, part) = (&self.contents, wanted.part());
+        let going = going_before::<WorkspaceNamespace>(&self.client, contents, &part, &owner);
+        Ok(match going.await? {
+            true => seen.settling(true).ready(Readiness::Unavailable(
+                "waiting for an earlier workspace of this name to be deleted".into(),
+            )),
+            false => seen,
+        })
     }
 
     async fn create(

@@ -8,7 +8,7 @@ use ecp_provider::{
 use kube::Client;
 
 use crate::contents::{Contents, Owner, OwnerKind, Part};
-use crate::deletion::delete_next;
+use crate::deletion::{delete_next, going_before};
 use crate::kinds::{NetworkContents, NetworkContentsObservation};
 use crate::teardown;
 
@@ -55,10 +55,10 @@ impl External for Networks {
             deleting: resource.deleting,
         };
         // Before it looks: a change after the look wakes it.
-        self.contents.own(part.clone(), owner);
+        self.contents.own(part.clone(), owner.clone());
         let items = self.contents.of(&part);
         if resource.deleting && items.as_ref().is_some_and(Vec::is_empty) {
-            self.contents.disown(&part);
+            self.contents.disown(&part, &owner);
             return Ok(Observation::missing());
         }
         let count = |items: &[_]| i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -67,7 +67,15 @@ impl External for Networks {
             remaining: items.as_deref().map(count).or_else(before),
         });
         if !resource.deleting {
-            return Ok(seen);
+            let going =
+                going_before::<NetworkContents>(&self.client, &self.contents, &part, &owner);
+            return Ok(match going.await? {
+                true => seen.settling(true).ready(Readiness::Unavailable(
+                    "waiting for the contents of an earlier network of this name to be deleted"
+                        .into(),
+                )),
+                false => seen,
+            });
         }
         let message = match &items {
             None => "waiting for the kinds of resources to be known".into(),

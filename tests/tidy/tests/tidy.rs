@@ -17,7 +17,7 @@ const LEVELS: &[&[&str]] = &[
     &["function-ecp", "provider-ecp", "provider-dummy"],
     &["ecp-apiserver", "ecp-engine", "ecp-facade"],
     &["ecp-cli"],
-    &["ecp-harness"],
+    &["ecp-harness", "ecp-test-cluster"],
     &["ecp-bench", "ecp-conformance", "ecp-e2e", "ecp-tidy"],
 ];
 

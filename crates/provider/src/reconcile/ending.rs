@@ -49,6 +49,7 @@ impl Run<'_> {
             Ending::Failed(Failure::Conflict) => {
                 return self.on.retry(self.key, &Failure::Conflict);
             }
+            Ending::Failed(Failure::Held(why)) => self.held(why),
             Ending::Failed(failure) => self.failed(failure),
             Ending::Stopped(Stop::Pending) => {
                 self.warn(
@@ -90,6 +91,16 @@ impl Run<'_> {
         }
         let failures = self.on.failed(self.key);
         after(retry_delay(class, failures, rand::random()))
+    }
+
+    /// The cloud will delete it when something else is gone. Nobody has to do anything about that,
+    /// so it is no error.
+    fn held(&mut self, why: String) -> Due {
+        self.on.metrics.reconciled("held");
+        self.report.synced = Some(Synced::Success);
+        self.report.ready = Some(Readiness::Deleting(why));
+        let failures = self.on.failed(self.key);
+        after(retry_delay(ErrorClass::Conflict, failures, rand::random()))
     }
 
     fn stopped(&mut self, stop: Stop) -> Due {

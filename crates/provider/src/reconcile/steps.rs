@@ -10,14 +10,16 @@ use tracing::{info, warn};
 
 use ecp_meta::keys;
 
-use super::{Run, add_finalizer, external, has_finalizer, in_time, ready_reason, text_of};
+use super::{
+    Run, add_finalizer, answer, external, has_finalizer, in_time, not_done, ready_reason, text_of,
+};
 use crate::backoff::Backoff;
 use crate::config::ConfigRef;
 use crate::creation::{Creation, rfc3339};
 use crate::decide::Seen;
 use crate::erased::{Observed, Session, missing_fields};
 use crate::events::Event;
-use crate::external::{Connection, ProviderConfig, Readiness};
+use crate::external::{Connection, ErrorClass, ExternalError, ProviderConfig, Readiness};
 use crate::failure::Failure;
 use crate::limits;
 use crate::secret;
@@ -298,17 +300,18 @@ impl Run<'_> {
         let session = self.session()?;
         let waiting = self.waiting();
         self.on.blocked.add(&self.object, waiting.clone());
-        let deleted = external(
-            session.delete(&self.object),
-            "delete",
-            "CannotDeleteExternalResource",
-        )
-        .await
-        .map_err(|f| f.with_ready(Readiness::Deleting(String::new())));
-        if !deleted.as_ref().is_err_and(Failure::is_conflict_in_cloud) {
+        let deleted = answer(session.delete(&self.object)).await;
+        let held = |e: &ExternalError| e.class == ErrorClass::Conflict;
+        if !deleted.as_ref().is_err_and(held) {
             self.on.blocked.remove(&self.object, &waiting);
         }
-        deleted?;
+        deleted.map_err(|error| {
+            if held(&error) {
+                return Failure::Held(error.message);
+            }
+            let failure = not_done(&error, "delete", "CannotDeleteExternalResource");
+            failure.with_ready(Readiness::Deleting(String::new()))
+        })?;
         if ready_reason(&self.object) != Some("Deleting") {
             self.event(Event::normal(
                 "DeletedExternalResource",

@@ -1,26 +1,25 @@
 //! A kind of managed resource, its cloud, and a cluster that has both.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use ecp_apiserver::{ApiServer, Config, Identity};
 use ecp_provider::{
     Configs, Connection, Created, External, ExternalChange, ExternalError, Managed, Observation,
     Options, Provider, ProviderConfig, Resource, Runtime, managed_crd,
 };
-use ecp_store::MemoryStore;
 use futures::StreamExt as _;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
-use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use ecp_test_cluster::until;
 
 /// A kind whose cloud chooses ids, cannot be asked by tag, and may be slow to show what it made.
 #[derive(Clone, Copy, Debug)]
@@ -151,9 +150,17 @@ impl External for Fake {
 
 /// A cluster with the kind, a namespace `ns`, and a running provider.
 pub(crate) struct Cluster {
-    pub(crate) client: Client,
+    cluster: ecp_test_cluster::Cluster,
     pub(crate) fake: Fake,
     stop: CancellationToken,
+}
+
+impl Deref for Cluster {
+    type Target = ecp_test_cluster::Cluster;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cluster
+    }
 }
 
 impl Drop for Cluster {
@@ -164,58 +171,20 @@ impl Drop for Cluster {
 
 impl Cluster {
     pub(crate) async fn new(options: Options) -> Self {
-        let server = ApiServer::new(Arc::new(MemoryStore::new()), Config::default())
-            .await
-            .expect("a server");
-        let client = Client::new(server.service(Identity::admin()), "default");
+        let crds = vec![managed_crd::<Thing>()];
         let cluster = Self {
-            client: client.clone(),
+            cluster: ecp_test_cluster::Cluster::new(crds, &["ns"]).await,
             fake: Fake::default(),
             stop: CancellationToken::new(),
         };
-        let crds = cluster.api("apiextensions.k8s.io/v1", "customresourcedefinitions", "");
-        let crd = serde_json::from_value(managed_crd::<Thing>()).expect("an object");
-        crds.create(&PostParams::default(), &crd)
-            .await
-            .expect("created");
-        until("the kind is served", async || {
-            let crd = crds.get("things.fake.m.example.org").await.ok()?;
-            ecp_meta::condition::is_true(&crd.data, "Established").then_some(())
-        })
-        .await;
-        let ns = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
-        cluster.create("v1", "namespaces", "", ns).await;
-        let runtime = Runtime::new(client, Thing::PROVIDER, options).with(cluster.fake.clone());
+        let runtime = Runtime::new(cluster.client(), Thing::PROVIDER, options);
+        let runtime = runtime.with(cluster.fake.clone());
         tokio::spawn(runtime.run(cluster.stop.clone()));
         cluster
     }
 
-    pub(crate) fn api(&self, api_version: &str, plural: &str, ns: &str) -> Api<DynamicObject> {
-        let (group, version) = ecp_meta::gvk::split_api_version(api_version);
-        let resource = ApiResource {
-            group: group.into(),
-            version: version.into(),
-            api_version: api_version.into(),
-            kind: String::new(),
-            plural: plural.into(),
-        };
-        if ns.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), ns, &resource)
-        }
-    }
-
     pub(crate) fn things(&self) -> Api<DynamicObject> {
         self.api("fake.m.example.org/v1alpha1", "things", "ns")
-    }
-
-    pub(crate) async fn create(&self, version: &str, plural: &str, ns: &str, object: Value) {
-        let object = serde_json::from_value(object).expect("an object");
-        let api = self.api(version, plural, ns);
-        api.create(&PostParams::default(), &object)
-            .await
-            .expect("created");
     }
 
     /// Creates a thing with these annotations and further spec fields.
@@ -264,17 +233,5 @@ impl Cluster {
             items.any(is).then_some(())
         })
         .await;
-    }
-}
-
-/// Waits until `probe` finds something, at most ten seconds.
-pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(found) = probe().await {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

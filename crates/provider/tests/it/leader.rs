@@ -21,15 +21,15 @@ async fn one_leads_and_the_other_takes_over_when_it_leaves() {
             .as_str()
             .map(str::to_owned)
     };
-    candidate("first").win(&cluster.client).await;
+    candidate("first").win(&cluster.client()).await;
     assert_eq!(holder().await.as_deref(), Some("first"));
     let leave = CancellationToken::new();
     let holding = tokio::spawn({
-        let (client, leave) = (cluster.client.clone(), leave.clone());
+        let (client, leave) = (cluster.client(), leave.clone());
         async move { candidate("first").hold(&client, leave).await }
     });
     let second = tokio::spawn({
-        let client = cluster.client.clone();
+        let client = cluster.client();
         async move { candidate("second").win(&client).await }
     });
     assert!(!second.is_finished());

@@ -233,6 +233,9 @@ async fn a_deletion_that_waits_for_others_goes_on_when_they_are_gone() {
         async || (cluster.fake.0.lock().in_use["thing-1"] >= 6).then_some(()),
     )
     .await;
+    // It is no error: nobody has to do anything about it.
+    assert_eq!(cluster.reason("used", "Ready", "Deleting").await, "in use");
+    cluster.reason("used", "Synced", "ReconcileSuccess").await;
     let start = std::time::Instant::now();
     things.delete("user", &params).await.expect("deleted");
     until("both are gone", async || {
@@ -243,4 +246,6 @@ async fn a_deletion_that_waits_for_others_goes_on_when_they_are_gone() {
     // The next try was due after 0.8 seconds at least.
     let took = start.elapsed();
     assert!(took < Duration::from_millis(700), "{took:?}");
+    cluster.event("user", "DeletedExternalResource").await;
+    assert_eq!(cluster.warnings("ns").await, Vec::<String>::new());
 }

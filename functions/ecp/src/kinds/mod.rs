@@ -137,6 +137,14 @@ impl Draft<'_, '_> {
         let found = self
             .needs
             .by_name("namesake", &xr.info.gvk(), xr.namespace, other);
+        // An XR does not say how old its claim is.
+        let own = if xr.is_claimed() {
+            self.needs
+                .by_name("claim", &xr.info.gvk(), xr.namespace, xr.object_name)
+                .object()
+        } else {
+            Some(xr.object)
+        };
         let Found::Object(found) = found else {
             return Ok(());
         };
@@ -147,12 +155,14 @@ impl Draft<'_, '_> {
         {
             return Ok(());
         }
-        let younger = if xr.is_claimed() {
-            // An XR does not say how old its claim is.
-            xr.object_name != by_rest
-        } else {
-            age(xr.object) > age(found)
+        let Some(own) = own else {
+            let noun = xr.info.noun;
+            return Err(Obstacle::Missing(format!(
+                "waiting to read {noun} {}",
+                xr.name
+            )));
         };
+        let younger = age(own) > age(found);
         if younger {
             let noun = xr.info.noun;
             return Err(Obstacle::Refused(format!(

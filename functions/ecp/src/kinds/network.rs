@@ -1,5 +1,6 @@
 //! Networks, what is in them, and what leads to them.
 
+use ecp_meta::object;
 use ecp_xrds::reference::Resolved;
 use ecp_xrds::{
     InternetGatewaySpec, NetworkSkuSpec, NetworkSpec, NicSpec, PublicIpSpec, Reference,
@@ -11,6 +12,7 @@ use super::refer::{Link, Sku};
 use super::{Draft, Obstacle, Site, kind};
 use crate::clouds::{self, NetworkSku, Region, RouteTarget};
 use crate::managed::{Managed, ManagedKind};
+use crate::needs::Found;
 
 /// Subnets and route tables go with their network. They are resources of their own, so their
 /// deletion is provider-ecp's work on behalf of this managed resource.
@@ -50,8 +52,7 @@ pub(super) fn subnet(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
     let spec: SubnetSpec = draft.spec()?;
     let site = draft.site();
     let sku = draft.maybe_sku(spec.sku_ref.as_ref(), &site);
-    let network = draft.network()?;
-    let network = draft.id(&network, &site);
+    let network = draft.network_id(&site)?;
     let route_table = draft.link("routeTableRef", &spec.route_table_ref, &site);
     let (region, cloud) = site.placed()?;
     draft.plan.cloud = Some(cloud);
@@ -79,8 +80,7 @@ pub(super) fn route_table(draft: &mut Draft<'_, '_>) -> Result<(), Obstacle> {
     let spec: RouteTableSpec = draft.spec()?;
     let routes = spec.routes.unwrap_or_default();
     let site = draft.site();
-    let network = draft.network()?;
-    let network = draft.id(&network, &site);
+    let network = draft.network_id(&site)?;
     let targets: Vec<Reference> = routes.iter().map(|r| r.target_ref.clone()).collect();
     let targets = draft.links("routes[].targetRef", &targets, &site);
     let (region, cloud) = site.placed()?;
@@ -200,6 +200,24 @@ impl Draft<'_, '_> {
             network: None,
             region: None,
             name,
+        })
+    }
+
+    /// The cloud's id of the network that the resource is in. The outer error is that it is in
+    /// none.
+    ///
+    /// Nothing is put anew into a network that is being deleted or gone: what it is made of in the
+    /// cloud may be there a while longer, and could not go with something new in it.
+    fn network_id(&mut self, site: &Site) -> Result<Result<String, Obstacle>, Obstacle> {
+        let network = self.network()?;
+        let id = self.id(&network, site);
+        let is_new = self.observed.is_empty();
+        Ok(match self.itself(&network) {
+            Found::Object(found) if !object::is_deleting(found) => id,
+            Found::Object(_) | Found::Missing | Found::Unknown if is_new => {
+                Err(self.explain(&network))
+            }
+            Found::Object(_) | Found::Missing | Found::Unknown => id,
         })
     }
 

@@ -451,42 +451,41 @@ impl<'a> Draft<'a, '_> {
     /// Whether a resource without managed resource is missing or only not that far.
     pub(super) fn explain(&mut self, target: &Resolved) -> Obstacle {
         let (noun, name) = (target.kind.noun, &target.name);
+        // What is in a network may have any object name.
+        if target.kind.scope == Scope::Network {
+            return Obstacle::Missing(format!(
+                "waiting for {noun} {name} to exist and to be active"
+            ));
+        }
+        Obstacle::Missing(match self.itself(target) {
+            Found::Missing => format!("waiting for {noun} {name} to exist"),
+            Found::Object(found) if object::is_deleting(found) => {
+                format!("{noun} {name} is being deleted")
+            }
+            Found::Object(_) => format!("waiting for {noun} {name} to be active"),
+            Found::Unknown => format!("waiting to read {noun} {name}"),
+        })
+    }
+
+    /// A resource that is not in a network, as its user wrote it.
+    pub(super) fn itself(&mut self, target: &Resolved) -> Found<'a> {
         let namespace = match target.kind.scope {
             Scope::Cluster => None,
-            // What is in a network may have any object name.
-            Scope::Network => {
-                return Obstacle::Missing(format!(
-                    "waiting for {noun} {name} to exist and to be active"
-                ));
-            }
-            Scope::Tenant | Scope::Workspace => {
+            Scope::Tenant | Scope::Workspace | Scope::Network => {
                 match self.home(&target.tenant, target.workspace.as_deref()) {
                     Home::Known(namespace) => Some(namespace),
-                    Home::Likely(_) | Home::Unknown => {
-                        return Obstacle::Missing(format!("waiting to read {noun} {name}"));
-                    }
-                    Home::Nowhere => {
-                        return Obstacle::Missing(format!("waiting for {noun} {name} to exist"));
-                    }
+                    Home::Likely(_) | Home::Unknown => return Found::Unknown,
+                    Home::Nowhere => return Found::Missing,
                 }
             }
         };
-        let found = self.needs.by_name(
-            &format!(
-                "{}-itself-{}",
-                target.kind.seca_kind,
-                names::hash8(&target.to_string())
-            ),
+        let hash = names::hash8(&target.to_string());
+        self.needs.by_name(
+            &format!("{}-itself-{hash}", target.kind.seca_kind),
             &target.kind.gvk(),
             namespace.as_deref(),
-            &ecp_xrds::object_name(target.kind, name),
-        );
-        Obstacle::Missing(match found {
-            Found::Missing => format!("waiting for {noun} {name} to exist"),
-            Found::Object(_) | Found::Unknown => {
-                format!("waiting for {noun} {name} to be active")
-            }
-        })
+            &ecp_xrds::object_name(target.kind, &target.name),
+        )
     }
 }
 

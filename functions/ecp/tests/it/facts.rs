@@ -231,8 +231,8 @@ fn many_targets_are_asked_for_at_once() {
     let spec = json!({"network": "net", "routes": routes});
     let mut table = Thing::of("RouteTable", "rt", spec);
     table.reconcile();
-    // Namespace, regions, network, namesake, and the instances.
-    assert_eq!(table.last.requirements.resources.len(), 5);
+    // Namespace, regions, network, that in the cloud, namesake, and the instances.
+    assert_eq!(table.last.requirements.resources.len(), 6);
     assert_eq!(table.wanted("routes")[7]["machine"], "vm-1");
     assert_eq!(table.wanted("routes")[8]["machine"], Value::Null);
     let rules: Vec<_> = (0..40)

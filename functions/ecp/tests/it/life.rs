@@ -315,3 +315,44 @@ fn nothing_is_made_in_a_namespace_that_is_being_deleted() {
         "namespace acme-prod-6851f068 is being deleted"
     );
 }
+
+#[test]
+fn nothing_new_is_made_in_a_network_that_is_being_deleted_or_gone() {
+    let network = |o: &Value| o["kind"] == "Network";
+    for kind in ["Subnet", "RouteTable"] {
+        let made = || {
+            let spec = json!({
+                "network": "net", "cidr": {"ipv4": "10.0.1.0/24"}, "zone": "",
+                "routeTableRef": {"resource": ""},
+                "routes": [{"destinationCidrBlock": "0.0.0.0/0", "targetRef": {"resource": "10.0.0.4"}}],
+            });
+            let mut life = disk();
+            life.xr["apiVersion"] = "network.v1.secapi.cloud/v1".into();
+            life.xr["kind"] = kind.into();
+            life.xr["spec"] = spec;
+            life
+        };
+        let mut gone = made();
+        gone.world.0.retain(|o| !network(o));
+        let mut going = made();
+        for object in going.world.0.iter_mut().filter(|o| network(o)) {
+            object["metadata"]["deletionTimestamp"] = "2026-01-02T03:05:00Z".into();
+        }
+        for (mut life, why) in [
+            (gone, "waiting for network net to exist"),
+            (going, "network net is being deleted"),
+        ] {
+            // What the network is in the cloud is still there.
+            life.reconcile();
+            assert!(life.observed.is_empty(), "{kind}");
+            assert_eq!(life.message(), why);
+            // What is there already stays as it is, until it is deleted.
+            let mut old = made();
+            old.reconcile().done();
+            assert_eq!(old.history(), ["active", "creating", "pending"]);
+            life.observed = old.observed;
+            life.reconcile();
+            assert_eq!(life.observed.len(), 1, "{kind}");
+        }
+    }
+}

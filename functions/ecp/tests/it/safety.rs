@@ -237,3 +237,50 @@ fn of_two_objects_for_one_subnet_the_older_counts() {
         }
     }
 }
+
+/// An XR does not say how old its claim is, and is younger.
+#[test]
+fn of_two_claims_for_one_subnet_the_older_counts() {
+    let rest_name = ecp_meta::names::network_object_name("net", "web");
+    let claim = |name: &str, created: &str, uid: &str| {
+        let mut claim = json!({
+            "apiVersion": "network.v1.secapi.cloud/v1",
+            "kind": "Subnet",
+            "metadata": {
+                "name": name, "namespace": "acme-prod-6851f068",
+                "creationTimestamp": created, "uid": uid,
+            },
+            "spec": {
+                "network": "net", "cidr": {"ipv4": "10.0.1.0/24"}, "zone": "",
+                "routeTableRef": {"resource": ""},
+            },
+        });
+        if name != "web" {
+            claim["spec"]["name"] = "web".into();
+        }
+        claim
+    };
+    let (first, second) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z");
+    for (hand_at, rest_at, winner) in [
+        (first, second, "web"),
+        (second, first, rest_name.as_str()),
+        (first, first, "web"),
+    ] {
+        let both = [claim("web", hand_at, "a"), claim(&rest_name, rest_at, "b")];
+        let mut world = world(false);
+        world.0.extend(both.clone());
+        for claim in both {
+            let name = claim["metadata"]["name"].as_str().unwrap().to_owned();
+            let mut xr = claim;
+            xr["kind"] = "XSubnet".into();
+            xr["metadata"] = json!({
+                "name": format!("{name}-x7k2p"), "uid": "u-1", "creationTimestamp": second,
+            });
+            xr["spec"]["claimRef"] = json!({"namespace": "acme-prod-6851f068", "name": name});
+            let (response, _) = run(request(&xr, &BTreeMap::new()), &world, now());
+            let status = &response.desired.composite.as_ref().unwrap().object["status"];
+            let want = if name == winner { "creating" } else { "error" };
+            assert_eq!(status["state"], want, "{status}");
+        }
+    }
+}

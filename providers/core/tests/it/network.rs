@@ -9,7 +9,7 @@ async fn cluster() -> Cluster {
     let cluster = Cluster::new().await;
     for (kind, plural) in [("Subnet", "subnets"), ("RouteTable", "route-tables")] {
         cluster
-            .install("network.v1.secapi.cloud", kind, plural)
+            .install_any("network.v1.secapi.cloud", kind, plural)
             .await;
     }
     cluster

@@ -83,7 +83,7 @@ async fn resources_are_counted_also_of_kinds_that_come_later() {
     disk(&cluster, "b", json!([])).await;
     cluster.workspace_is("two disks", count(2)).await;
     cluster
-        .install("compute.v1.secapi.cloud", "Instance", "instances")
+        .install_any("compute.v1.secapi.cloud", "Instance", "instances")
         .await;
     let instance = json!({"metadata": {"name": "vm", "namespace": namespace()}});
     cluster
@@ -96,7 +96,7 @@ async fn resources_are_counted_also_of_kinds_that_come_later() {
     cluster.workspace_is("one less", count(2)).await;
     // Managed resources are not the user's.
     cluster
-        .install("dummy.m.secapi.cloud", "Volume", "volumes")
+        .install_any("dummy.m.secapi.cloud", "Volume", "volumes")
         .await;
     let namespaced = json!({"metadata": {"name": "c", "namespace": "tenant"}});
     cluster
@@ -110,7 +110,7 @@ async fn resources_are_counted_also_of_kinds_that_come_later() {
 async fn a_teardown_goes_in_order_and_says_what_it_waits_for() {
     let cluster = Cluster::new().await;
     cluster
-        .install("compute.v1.secapi.cloud", "Instance", "instances")
+        .install_any("compute.v1.secapi.cloud", "Instance", "instances")
         .await;
     cluster.workspace().await;
     cluster.workspace_is("it is ready", ready).await;
@@ -224,4 +224,49 @@ async fn a_namespace_deleted_by_hand_comes_back() {
     })
     .await;
     cluster.workspace_is("it is ready again", ready).await;
+}
+
+/// As `kubectl delete` and `kubectl apply` do with a workspace: what was made for the first is
+/// deleted in the background while the second is there already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_waits_for_an_earlier_one_of_its_name() {
+    let cluster = Cluster::new().await;
+    cluster.workspace().await;
+    cluster.workspace_is("it is ready", ready).await;
+    disk(&cluster, "data", json!(["example.org/hold"])).await;
+    let old = cluster.get("v1", "namespaces", "", &namespace()).await;
+    cluster
+        .delete(ECP, "workspacenamespaces", "tenant", "prod")
+        .await;
+    cluster
+        .workspace_is("it waits for the disk", |w| {
+            message(w, "Ready").contains("BlockStorage/data")
+        })
+        .await;
+    let again = json!({
+        "metadata": {"name": "again", "namespace": "tenant"},
+        "spec": {"forProvider": {"tenant": "acme", "workspace": "prod"}},
+    });
+    cluster
+        .create(ECP, "workspacenamespaces", "tenant", again)
+        .await;
+    until("the second one waits", async || {
+        let again = cluster.get(ECP, "workspacenamespaces", "tenant", "again");
+        let words = message(&again.await?, "Ready");
+        (words == "waiting for an earlier workspace of this name to be deleted").then_some(())
+    })
+    .await;
+    let free = json!({"metadata": {"finalizers": null}});
+    cluster
+        .patch(STORAGE, "block-storages", &namespace(), "data", free)
+        .await;
+    until("the second one is ready", async || {
+        let again = cluster.get(ECP, "workspacenamespaces", "tenant", "again");
+        ready(&again.await?).then_some(())
+    })
+    .await;
+    assert_eq!(cluster.get_workspace().await, None);
+    let new = cluster.get("v1", "namespaces", "", &namespace()).await;
+    let uid = |o: &Option<Value>| o.as_ref().map(|o| o["metadata"]["uid"].clone());
+    assert!(new.is_some() && uid(&new) != uid(&old));
 }

@@ -1,19 +1,21 @@
 //! A cluster in process, with a gate in front of it, and a provider that can be killed.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ecp_apiserver::{ApiServer, Config, Identity};
+use ecp_apiserver::Identity;
 use ecp_provider::Metrics;
-use ecp_store::MemoryStore;
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::client::Body;
 use provider_dummy::cloud::Cloud;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
+
+pub(crate) use ecp_test_cluster::until;
 
 /// What happens to a request of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +29,18 @@ type Gate = Arc<dyn Fn(&http::Request<Body>) -> Verdict + Send + Sync>;
 
 /// A cluster with the provider's CRDs, a namespace `ns` and a default configuration.
 pub(crate) struct Cluster {
-    server: Arc<ApiServer>,
-    pub(crate) client: Client,
+    cluster: ecp_test_cluster::Cluster,
     pub(crate) cloud: Cloud,
     /// Writes by providers.
     pub(crate) writes: Arc<AtomicUsize>,
+}
+
+impl Deref for Cluster {
+    type Target = ecp_test_cluster::Cluster;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cluster
+    }
 }
 
 /// A running provider.
@@ -45,46 +54,11 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 impl Cluster {
     pub(crate) async fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let server = ApiServer::new(store, Config::default())
-            .await
-            .expect("a server");
-        let client = Client::new(server.service(Identity::admin()), "default");
         let cluster = Self {
-            server,
-            client,
+            cluster: ecp_test_cluster::Cluster::new(provider_dummy::crds(), &["ns"]).await,
             cloud: Cloud::in_memory(Cloud::wall_clock()),
             writes: Arc::default(),
         };
-        for crd in provider_dummy::crds() {
-            cluster
-                .create(
-                    "apiextensions.k8s.io/v1",
-                    "customresourcedefinitions",
-                    "",
-                    crd,
-                )
-                .await;
-        }
-        for crd in provider_dummy::crds() {
-            let name = crd["metadata"]["name"].as_str().expect("a name");
-            until("the CRD is established", async || {
-                let crd = cluster
-                    .get(
-                        "apiextensions.k8s.io/v1",
-                        "customresourcedefinitions",
-                        "",
-                        name,
-                    )
-                    .await?;
-                condition(&crd, "Established")
-                    .is_some_and(|c| c["status"] == "True")
-                    .then_some(())
-            })
-            .await;
-        }
-        let ns = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
-        cluster.create("v1", "namespaces", "", ns).await;
         cluster
             .configure_new("ClusterProviderConfig", "default", json!({}))
             .await;
@@ -107,7 +81,7 @@ impl Cluster {
     }
 
     fn run(&self, gate: Gate, poll: Duration) -> Provider {
-        let service = self.server.service(Identity::admin());
+        let service = self.server().service(Identity::admin());
         let writes = Arc::clone(&self.writes);
         let gated = tower::service_fn(move |request: http::Request<Body>| {
             let verdict = gate(&request);
@@ -152,85 +126,6 @@ impl Cluster {
             stop,
             metrics,
         }
-    }
-
-    fn api(&self, api_version: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
-        let (group, version) = ecp_meta::gvk::split_api_version(api_version);
-        let resource = ApiResource {
-            group: group.into(),
-            version: version.into(),
-            api_version: api_version.into(),
-            kind: String::new(),
-            plural: plural.into(),
-        };
-        if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource)
-        }
-    }
-
-    pub(crate) async fn create(
-        &self,
-        version: &str,
-        plural: &str,
-        ns: &str,
-        object: Value,
-    ) -> Value {
-        let object: DynamicObject = serde_json::from_value(object).expect("an object");
-        let made = self
-            .api(version, plural, ns)
-            .create(&PostParams::default(), &object)
-            .await
-            .expect("created");
-        serde_json::to_value(made).expect("JSON")
-    }
-
-    pub(crate) async fn get(
-        &self,
-        version: &str,
-        plural: &str,
-        ns: &str,
-        name: &str,
-    ) -> Option<Value> {
-        let found = self
-            .api(version, plural, ns)
-            .get_opt(name)
-            .await
-            .expect("an answer")?;
-        Some(serde_json::to_value(found).expect("JSON"))
-    }
-
-    pub(crate) async fn list(&self, version: &str, plural: &str, ns: &str) -> Vec<Value> {
-        let list = self
-            .api(version, plural, ns)
-            .list(&Default::default())
-            .await;
-        let items = list.expect("a list").items.into_iter();
-        items
-            .map(|o| serde_json::to_value(o).expect("JSON"))
-            .collect()
-    }
-
-    pub(crate) async fn patch(
-        &self,
-        version: &str,
-        plural: &str,
-        ns: &str,
-        name: &str,
-        patch: Value,
-    ) {
-        self.api(version, plural, ns)
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .expect("patched");
-    }
-
-    pub(crate) async fn delete(&self, version: &str, plural: &str, ns: &str, name: &str) {
-        self.api(version, plural, ns)
-            .delete(name, &DeleteParams::default())
-            .await
-            .expect("deleted");
     }
 
     pub(crate) async fn configure_new(&self, kind: &str, name: &str, spec: Value) {
@@ -345,11 +240,7 @@ impl Cluster {
     /// Deletes the resource `x` of a kind and waits until it is gone.
     pub(crate) async fn remove(&self, kind: &str) {
         self.delete(DUMMY, &plural(kind), "ns", "x").await;
-        until(&format!("the {kind} is gone"), async || {
-            let left = self.get(DUMMY, &plural(kind), "ns", "x").await;
-            left.is_none().then_some(())
-        })
-        .await;
+        self.gone(DUMMY, &plural(kind), "ns", "x").await;
     }
 
     /// Waits until a condition of a volume has a reason, and returns the volume.
@@ -362,11 +253,8 @@ impl Cluster {
         .await
     }
 
-    pub(crate) async fn gone(&self, name: &str) {
-        until("the volume is gone", async || {
-            self.get_volume(name).await.is_none().then_some(())
-        })
-        .await;
+    pub(crate) async fn volume_gone(&self, name: &str) {
+        self.gone(DUMMY, "volumes", "ns", name).await;
     }
 
     /// Reasons of the events about an object.
@@ -448,17 +336,5 @@ fn merge(object: &mut Value, changes: &Value) {
             }
         }
         (object, changes) => *object = changes.clone(),
-    }
-}
-
-/// Waits until `probe` finds something, at most ten seconds.
-pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(found) = probe().await {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -44,7 +44,7 @@ async fn a_configuration_in_use_stays() {
     })
     .await;
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     until("it is gone", async || {
         config().await.is_none().then_some(())
     })

@@ -131,7 +131,7 @@ async fn paused_means_nothing_is_done() {
     );
     let resume = json!({"metadata": {"annotations": {"crossplane.io/paused": null}}});
     cluster.patch_volume("by-annotation", resume).await;
-    cluster.gone("by-annotation").await;
+    cluster.volume_gone("by-annotation").await;
     assert_eq!(cluster.volumes_in_cloud(), 1);
 }
 
@@ -176,6 +176,6 @@ async fn policies_are_kept_to() {
         "observed and not changed"
     );
     cluster.delete_volume("import").await;
-    cluster.gone("import").await;
+    cluster.volume_gone("import").await;
     assert_eq!(cluster.volumes_in_cloud(), 1, "left alone");
 }

@@ -27,20 +27,19 @@ async fn a_project_waits_for_its_volumes() {
         .await;
     cluster.ready("data").await;
     cluster.delete(DUMMY, "projects", "ns", "prod").await;
-    until("the refusal is shown", async || {
+    until("it says what it waits for", async || {
         let project = cluster
             .get(DUMMY, "projects", "ns", "prod")
             .await
             .expect("still there");
-        let synced = condition(&project, "Synced")?;
-        synced["message"]
-            .as_str()
-            .is_some_and(|m| m.starts_with(&format!("delete failed: project {id} is not empty")))
+        let ready = condition(&project, "Ready")?;
+        let why = ready["message"].as_str()?;
+        why.starts_with(&format!("project {id} is not empty"))
             .then_some(())
     })
     .await;
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     until("the project is gone", async || {
         cluster
             .get(DUMMY, "projects", "ns", "prod")
@@ -74,7 +73,7 @@ async fn others_finalizers_keep_the_volume_in_the_cloud() {
     cluster
         .patch_volume("data", json!({"metadata": {"finalizers": ours}}))
         .await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
 
@@ -88,7 +87,7 @@ async fn without_the_delete_policy_the_cloud_keeps_it() {
         .await;
     cluster.ready("data").await;
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 1);
 }
 
@@ -103,7 +102,7 @@ async fn a_volume_deleted_before_it_was_made_leaves_nothing() {
     })
     .await;
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
 
@@ -118,7 +117,7 @@ async fn a_volume_whose_creation_was_never_answered_is_deleted_with_its_object()
     cluster.reason("data", "Synced", "ReconcileError").await;
     assert_eq!(cluster.volumes_in_cloud(), 1);
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
 

@@ -39,7 +39,7 @@ async fn a_volume_is_created_shown_grown_and_deleted() {
     assert_eq!(cluster.cloud.list_all()[0].size_gb, Some(8));
 
     cluster.delete_volume("data").await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert!(cluster.cloud.list_all().is_empty());
     until("all events are there", async || {
         let reasons = cluster.events("data").await;
@@ -164,7 +164,7 @@ async fn a_slow_cloud_is_shown_as_it_is() {
     cluster.delete_volume("data").await;
     cluster.reason("data", "Ready", "Deleting").await;
     cluster.configure(json!({})).await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert!(cluster.cloud.list_all().is_empty());
 }
 
@@ -210,7 +210,7 @@ async fn a_failure_is_shown_with_the_clouds_words_and_passes_with_it() {
     cluster.delete_volume("data").await;
     cluster.reason("data", "Synced", "ReconcileError").await;
     cluster.configure(json!({})).await;
-    cluster.gone("data").await;
+    cluster.volume_gone("data").await;
     assert_eq!(cluster.volumes_in_cloud(), 0);
 }
 
@@ -371,7 +371,7 @@ async fn a_required_field_may_be_missing_only_where_nothing_is_made() {
         .create(DUMMY, "volumes", "ns", object(json!(["Observe"])))
         .await;
     let refused: Result<kube::api::DynamicObject, _> = kube::Api::namespaced_with(
-        cluster.client.clone(),
+        cluster.client(),
         "ns",
         &kube::api::ApiResource {
             group: "dummy.m.secapi.cloud".into(),

@@ -210,6 +210,6 @@ async fn a_resource_does_not_reach_what_another_account_has() {
         "external resource does not exist"
     );
     cluster.delete_volume("thief").await;
-    cluster.gone("thief").await;
+    cluster.volume_gone("thief").await;
     assert_eq!(cluster.volumes_in_cloud(), 1);
 }
