@@ -234,25 +234,42 @@ impl<'a> Reconcile<'a> {
             self.conditions.deleting();
             return;
         };
-        let failing = left.values().find_map(|resource| {
-            let synced = condition::find(&resource.object, "Synced")?;
-            let words = synced.get("message")?.as_str().filter(|m| !m.is_empty())?;
-            let is_deleting = object::is_deleting(&resource.object);
-            (is_deleting && synced["status"] == "False").then(|| {
-                let kind = object::gvk(&resource.object).kind;
-                format!(
-                    "cannot delete {kind} {}: {words}",
-                    object::name(&resource.object)
-                )
-            })
+        let going = || {
+            let all = left.values().map(|r| &*r.object);
+            all.filter(|o| object::is_deleting(o))
+        };
+        let says = |object: &Value, kind: &str| {
+            let found = condition::find(object, kind)?;
+            let words = found.get("message")?.as_str().filter(|m| !m.is_empty())?;
+            // What it said before it was to be deleted does not count.
+            let holds = kind == "Synced" || found["reason"] == "Deleting";
+            (holds && found["status"] == "False").then(|| words.to_owned())
+        };
+        let about = |object: &Value| {
+            let kind = object::gvk(object).kind;
+            format!("{kind} {}", object::name(object))
+        };
+        let failing = going().find_map(|object| {
+            let words = says(object, "Synced")?;
+            Some(format!("cannot delete {}: {words}", about(object)))
         });
+        let waiting = || {
+            going().find_map(|object| {
+                let words = says(object, "Ready")?;
+                Some(format!(
+                    "waiting for {} to be deleted: {words}",
+                    about(object)
+                ))
+            })
+        };
         // Said once: a condition that is set twice has a new time whenever it is looked at.
-        match failing {
-            Some(failing) => {
-                self.record(&Event::warning(reason::DELETE, failing.as_str()));
-                self.conditions.deleting_behind(&failing);
-            }
-            None => self.conditions.deleting(),
+        if let Some(failing) = failing {
+            self.record(&Event::warning(reason::DELETE, failing.as_str()));
+            self.conditions.deleting_behind(&failing);
+        } else if let Some(waiting) = waiting() {
+            self.conditions.deleting_behind(&waiting);
+        } else {
+            self.conditions.deleting();
         }
     }
 

@@ -208,6 +208,51 @@ async fn a_deleted_xr_takes_its_resources_along() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_waits_says_for_what() {
+    let harness = Harness::with_disks(volumes()).await;
+    let mut held = disk("d", 1);
+    held["metadata"]["finalizers"] = json!(["example.org/hold"]);
+    harness.create(&held).await;
+    let volume = harness
+        .until_list("Volume", |l| l.len() == 1)
+        .await
+        .remove(0);
+    let finalizers = json!(["example.org/hold"]);
+    let keep = json!([{"op": "add", "path": "/metadata/finalizers", "value": finalizers}]);
+    harness.edit(&volume, keep).await;
+    let says = |reason: &str, message: &str| {
+        let time = "2026-01-01T00:00:00Z";
+        let conditions = json!([
+            {"type": "Synced", "status": "True", "reason": "R", "lastTransitionTime": time},
+            {"type": "Ready", "status": "False", "reason": reason, "message": message,
+                "lastTransitionTime": time},
+        ]);
+        json!([{"op": "add", "path": "/status", "value": {"conditions": conditions}}])
+    };
+    harness
+        .edit_status(&volume, says("Creating", "not yet"))
+        .await;
+    harness.settled().await;
+    harness.delete(&held).await;
+    harness.delete(&volume).await;
+    harness
+        .until("Disk", NS, "d", |xr| {
+            condition(xr, "Ready").trim_end() == "False Deleting"
+        })
+        .await;
+    harness
+        .edit_status(&volume, says("Deleting", "in use by x"))
+        .await;
+    let why = format!(
+        "False Deleting waiting for Volume {} to be deleted: in use by x",
+        object::name(&volume)
+    );
+    harness
+        .until("Disk", NS, "d", |xr| condition(xr, "Ready") == why)
+        .await;
+}
+
+#[tokio::test]
 async fn a_deletion_that_is_held_up_says_since_when_and_is_not_written_again() {
     let harness = Harness::with_disks(volumes()).await;
     let mut held = disk("d", 1);
