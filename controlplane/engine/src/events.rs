@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, Kind};
 use crate::limits::{
-    EVENT_PATIENCE, EVENT_REPEAT, EVENTS_PER_OBJECT, EVENTS_QUEUED_MAX, EVENTS_REMEMBERED_MAX,
+    EVENT_PATIENCE, EVENT_REPEAT, EVENTS_GATHERED, EVENTS_PER_OBJECT, EVENTS_QUEUED_MAX,
+    EVENTS_REMEMBERED_MAX,
 };
 use crate::metrics::Metrics;
 
@@ -257,8 +258,10 @@ async fn write(
     let kind = Kind::new(GroupVersionKind::new("", "v1", "Event"), "events", true);
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (time, count) = EVENTS_GATHERED;
+    let mut events = Vec::new();
     loop {
-        let event = tokio::select! {
+        tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {
                 if let Some(shared) = shared.upgrade() {
@@ -266,13 +269,25 @@ async fn write(
                 }
                 continue;
             }
-            event = receiver.recv() => event,
-        };
-        let Some(event) = event else { return };
-        metrics.wrote("event");
-        if let Err(error) = api.create(&kind, &event).await {
-            tracing::debug!(%error, reason = %event["reason"], "event not written");
+            received = receiver.recv_many(&mut events, count) => {
+                if received == 0 {
+                    return;
+                }
+            }
         }
+        tokio::time::sleep(time).await;
+        while events.len() < count
+            && let Ok(event) = receiver.try_recv()
+        {
+            events.push(event);
+        }
+        let written = events.drain(..).map(async |event| {
+            metrics.wrote("event");
+            if let Err(error) = api.create(&kind, &event).await {
+                tracing::debug!(%error, reason = %event["reason"], "event not written");
+            }
+        });
+        futures::future::join_all(written).await;
     }
 }
 

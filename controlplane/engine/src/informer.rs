@@ -38,12 +38,25 @@ pub(crate) struct Change<'a> {
     pub(crate) old: Option<&'a Arc<Value>>,
     /// What it is, unless it is gone.
     pub(crate) new: Option<&'a Arc<Value>>,
+    /// Whether the answer to an own write has told of it.
+    pub(crate) own: bool,
 }
 
 impl<'a> Change<'a> {
     /// What it is, or was before it went.
     pub(crate) fn object(&self) -> Option<&'a Arc<Value>> {
         self.new.or(self.old)
+    }
+
+    /// Whether it may wait for what follows it: it is an own write, or of metadata alone, such as
+    /// an annotation that says what the provider is about to do.
+    pub(crate) fn can_wait(&self) -> bool {
+        let (Some(old), Some(new)) = (self.old, self.new) else {
+            return self.own;
+        };
+        let same = |field| old.get(field) == new.get(field);
+        let is_deleting = |object| object::is_deleting(object);
+        self.own || same("spec") && same("status") && is_deleting(old) == is_deleting(new)
     }
 }
 
@@ -150,7 +163,7 @@ impl Informer {
     fn apply(&self, object: Value) {
         let key = key_of(&object);
         let object = Arc::new(slim(object));
-        let (old, handlers) = {
+        let (old, own, handlers) = {
             let mut state = self.state.write();
             let known = state.objects.get(&key);
             // An own write may be ahead of the watch.
@@ -160,13 +173,16 @@ impl Informer {
             state.tombstones.remove(&key);
             let told = state.learned.remove(&key);
             let known = state.objects.insert(key, Arc::clone(&object));
+            let own = told.is_some();
             let old = told.unwrap_or(known);
-            (old, state.handlers.values().cloned().collect::<Vec<_>>())
+            let handlers: Vec<_> = state.handlers.values().cloned().collect();
+            (old, own, handlers)
         };
         for handler in handlers {
             handler(Change {
                 old: old.as_ref(),
                 new: Some(&object),
+                own,
             });
         }
     }
@@ -189,6 +205,7 @@ impl Informer {
             handler(Change {
                 old: Some(&old),
                 new: None,
+                own: false,
             });
         }
     }
@@ -410,6 +427,7 @@ impl Informers {
             handler(Change {
                 old: None,
                 new: Some(object),
+                own: false,
             });
         }
         Subscription {
@@ -475,6 +493,49 @@ mod tests {
         informer.apply(disk(4));
         informer.apply(disk(5));
         assert_eq!(*olds.lock(), [Some(1), Some(4)]);
+    }
+
+    #[test]
+    fn own_writes_and_changes_of_metadata_can_wait() {
+        let can_wait = |old: Option<Value>, new: Option<Value>, own| {
+            let (old, new) = (old.map(Arc::new), new.map(Arc::new));
+            let (old, new) = (old.as_ref(), new.as_ref());
+            Change { old, new, own }.can_wait()
+        };
+        let with = |field: &str, value: Value| {
+            let mut disk = disk(2);
+            disk[field] = value;
+            Some(disk)
+        };
+        let (one, two) = (Some(disk(1)), Some(disk(2)));
+        assert!(can_wait(one.clone(), two.clone(), false));
+        assert!(can_wait(None, one.clone(), true));
+        assert!(can_wait(one.clone(), with("status", json!({})), true));
+        for (old, new) in [
+            (None, one.clone()),
+            (one.clone(), None),
+            (one.clone(), with("status", json!({}))),
+            (one.clone(), with("spec", json!({}))),
+            (one, with("metadata", json!({"deletionTimestamp": "x"}))),
+        ] {
+            assert!(
+                !can_wait(old.clone(), new.clone(), false),
+                "{old:?} {new:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn handlers_are_told_which_changes_are_own() {
+        let (informer, _) = informer();
+        let owns: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let tell = Arc::clone(&owns);
+        informer.register(1, Arc::new(move |change| tell.lock().push(change.own)));
+        informer.apply(disk(1));
+        informer.learn(&disk(2));
+        informer.apply(disk(2));
+        informer.apply(disk(3));
+        assert_eq!(*owns.lock(), [false, true, false]);
     }
 
     #[test]

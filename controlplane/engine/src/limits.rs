@@ -13,6 +13,10 @@ pub const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 /// First and longest pause after a write conflict, which is nobody's fault.
 pub const CONFLICT_BACKOFF: (Duration, Duration) =
     (Duration::from_millis(5), Duration::from_secs(1));
+/// How long a reconcile waits for more changes when the first one is not urgent: this for each that
+/// is under way, up to a bound.
+pub const GATHER_TIME: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(400));
 /// Pause before looking again at something that is on its way, such as a CRD being established.
 pub const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 /// First and longest pause between attempts to watch.
@@ -41,6 +45,9 @@ pub const POLL_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 pub const UNKNOWN_KIND_TTL: Duration = Duration::from_secs(1);
 /// Events waiting to be written; more are dropped.
 pub const EVENTS_QUEUED_MAX: usize = 4096;
+/// How long events are gathered, and how many at most, to be written at once: the store makes them
+/// durable together.
+pub const EVENTS_GATHERED: (Duration, usize) = (Duration::from_millis(100), 256);
 /// Events remembered so that the same one is not written again and again.
 pub const EVENTS_REMEMBERED_MAX: usize = 8192;
 /// How long an unchanged event is not repeated.

@@ -125,6 +125,12 @@ impl<K: Ord + Clone> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// How many keys are worked on or could be.
+    pub(crate) fn busy(&self) -> usize {
+        let state = self.state.lock();
+        state.working.len() + state.ready.len()
+    }
+
     /// How many keys wait.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().waiting.len()
@@ -184,7 +190,9 @@ mod tests {
         queue.add("b");
         assert_eq!(queue.next().await, "a");
         assert_eq!(queue.next().await, "b");
-        assert_eq!(queue.depth(), 0);
+        assert_eq!((queue.depth(), queue.busy()), (0, 2));
+        queue.done(&"a");
+        assert_eq!(queue.busy(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use crate::limits::EVENTS_QUEUED_MAX;
+use crate::limits::{EVENTS_GATHERED, EVENTS_QUEUED_MAX};
 use crate::status::cut;
 
 /// An event to be recorded.
@@ -69,13 +69,24 @@ impl Recorder {
 
 /// Sends what recorders hand over, until all of them are gone.
 pub(crate) async fn send(client: Client, mut events: mpsc::Receiver<CoreEvent>) {
-    while let Some(event) = events.recv().await {
-        let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<CoreEvent> = Api::namespaced(client.clone(), &namespace);
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
-            // A namespace that is being deleted takes no events.
-            debug!(%error, "event not recorded");
+    let (time, count) = EVENTS_GATHERED;
+    let mut gathered = Vec::new();
+    while events.recv_many(&mut gathered, count).await > 0 {
+        tokio::time::sleep(time).await;
+        while gathered.len() < count
+            && let Ok(event) = events.try_recv()
+        {
+            gathered.push(event);
         }
+        let sent = gathered.drain(..).map(async |event| {
+            let namespace = event.metadata.namespace.clone().unwrap_or_default();
+            let api: Api<CoreEvent> = Api::namespaced(client.clone(), &namespace);
+            if let Err(error) = api.create(&PostParams::default(), &event).await {
+                // A namespace that is being deleted takes no events.
+                debug!(%error, "event not recorded");
+            }
+        });
+        futures::future::join_all(sent).await;
     }
 }
 

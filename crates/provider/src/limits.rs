@@ -46,6 +46,9 @@ pub const RECORD_ATTEMPTS_MAX: u32 = 8;
 pub const OWN_WRITES_MAX: usize = 8;
 /// Events waiting to be sent; more are dropped.
 pub const EVENTS_QUEUED_MAX: usize = 1024;
+/// How long events are gathered, and how many at most, to be sent at once: the API server makes
+/// them durable together.
+pub const EVENTS_GATHERED: (Duration, usize) = (Duration::from_millis(100), 256);
 /// How long waiting events may take to be sent at shutdown.
 pub const EVENTS_DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 /// Longest event or condition message.

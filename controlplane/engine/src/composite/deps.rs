@@ -297,7 +297,8 @@ mod tests {
     }
 
     fn woken(deps: &Deps, old: Option<&Arc<Value>>, new: Option<&Arc<Value>>) -> Vec<String> {
-        let change = Change { old, new };
+        let own = false;
+        let change = Change { old, new, own };
         let found = deps.dependants(&gvk(), change);
         found.into_iter().map(|(_, name)| name).collect()
     }

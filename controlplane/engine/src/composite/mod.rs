@@ -26,7 +26,7 @@ use crate::context::{Context, composition_kind, revision_kind};
 use crate::controller::{self, Failure, Next, Reconciler};
 use crate::events::Recorder;
 use crate::informer::{Change, Handler, Informer, Key, Subscription, key_of};
-use crate::limits::{RECONCILES_PER_XR, WATCH_GC_INTERVAL};
+use crate::limits::{GATHER_TIME, RECONCILES_PER_XR, WATCH_GC_INTERVAL};
 use crate::queue::Queue;
 
 use breaker::{Breaker, Verdict};
@@ -100,6 +100,18 @@ pub(crate) fn composite_kind(xrd: &Xrd) -> Kind {
     )
 }
 
+/// Has an XR reconciled that a change concerns. The more there is to do, the longer what can wait
+/// does: what follows takes longer, too.
+fn wake(queue: &Queue<Key>, change: Change<'_>, xr: Key) {
+    if change.can_wait() {
+        let (least, most) = GATHER_TIME;
+        let busy = u32::try_from(queue.busy()).unwrap_or(u32::MAX);
+        queue.add_after(xr, least.saturating_mul(busy.max(1)).min(most));
+    } else {
+        queue.add(xr);
+    }
+}
+
 /// Starts the controller of an XRD's XRs.
 pub(crate) fn start(context: &Arc<Context>, xrd: Arc<Xrd>) -> Running {
     Running::start(context, |stop, ready| {
@@ -120,7 +132,7 @@ async fn run(
         let queue = Arc::clone(&queue);
         Arc::new(move |change| {
             if let Some(xr) = change.object() {
-                queue.add(key_of(xr));
+                wake(&queue, change, key_of(xr));
             }
         })
     };
@@ -212,7 +224,7 @@ impl Controller {
                     return;
                 };
                 for xr in controller.deps.dependants(&gvk, change) {
-                    controller.queue.add(xr);
+                    wake(&controller.queue, change, xr);
                 }
             });
             self.context.informers.subscribe(kind, handler)
