@@ -52,6 +52,27 @@ pub(crate) struct Claim<'a> {
     pub(crate) verb: &'a str,
 }
 
+/// In the words of permissions and scopes, so that what is missing can be read off.
+impl fmt::Display for Claim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resource = match self.name {
+            "" => self.collection.to_owned(),
+            name => format!("{}/{name}", self.collection),
+        };
+        write!(f, "{:?} of {resource:?} of {}", self.verb, self.provider)?;
+        for (what, name) in [
+            ("tenant", self.tenant),
+            ("region", self.region),
+            ("workspace", self.workspace),
+        ] {
+            if !name.is_empty() {
+                write!(f, ", {what} {name:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Turns a bearer token into an identity.
 #[async_trait]
 pub trait Authenticator: Send + Sync + fmt::Debug {

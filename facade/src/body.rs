@@ -23,6 +23,8 @@ pub(crate) struct Document {
     spec: Map<String, Value>,
     /// `metadata.region`, unless empty.
     pub(crate) region: Option<String>,
+    /// JSON pointers of members that were ignored.
+    ignored: Vec<String>,
 }
 
 impl Document {
@@ -67,6 +69,11 @@ impl Document {
             common,
             spec,
             region: region(body.get("metadata"))?,
+            ignored: body
+                .keys()
+                .filter(|key| !["metadata", "status"].contains(&key.as_str()))
+                .map(|key| format!("/{}", escape(key)))
+                .collect(),
         })
     }
 }
@@ -176,9 +183,12 @@ impl Document {
     ) -> Result<Checked, ApiError> {
         let info = target.info;
         let Self {
-            common, mut spec, ..
+            common,
+            mut spec,
+            mut ignored,
+            ..
         } = self;
-        let mut ignored = set_reserved_aside(info, &mut spec)?;
+        ignored.extend(set_reserved_aside(info, &mut spec)?);
         if !common.is_empty() {
             spec.insert("commonData".into(), Value::Object(common));
         }
@@ -210,7 +220,7 @@ impl Document {
                 ignored,
             })
         } else {
-            Err(refused(&errors))
+            Err(refused(&errors, &ignored))
         }
     }
 }
@@ -241,11 +251,18 @@ fn set_reserved_aside(
         .collect())
 }
 
-fn refused(errors: &[FieldError]) -> ApiError {
+/// What was ignored is told as well: a misspelt member is often the cause of a missing one.
+fn refused(errors: &[FieldError], ignored: &[String]) -> ApiError {
     let detail: Vec<String> = errors
         .iter()
-        .take(limits::PROBLEM_SOURCES_MAX)
         .map(|e| format!("{}: {}", shown(&e.field), e.body()))
+        .take(limits::PROBLEM_SOURCES_MAX)
+        .chain(
+            ignored
+                .iter()
+                .map(|pointer| format!("{pointer} is unknown and was ignored"))
+                .take(limits::PROBLEM_SOURCES_MAX),
+        )
         .collect();
     let mut error = ApiError::new(ErrorKind::Invalid, detail.join("; "));
     for e in errors {
@@ -473,7 +490,8 @@ mod tests {
     fn unknown_members_are_ignored_and_reported() {
         let checked = check(
             "BlockStorage",
-            r#"{"labels":{"a":"b"},"spec":{"sizeGB":1,"skuRef":{"resource":"s","odd":1},
+            r#"{"labels":{"a":"b"},"lables":{},"status":{},"metadata":{"name":"y"},
+                "spec":{"sizeGB":1,"skuRef":{"resource":"s","odd":1},
                 "crossplane":{"compositionRef":{"name":"evil"}},"region":"evil","extra":{}}}"#,
         )
         .expect("accepted");
@@ -489,12 +507,29 @@ mod tests {
         assert_eq!(
             ignored,
             [
+                "/lables",
                 "/spec/crossplane",
                 "/spec/extra",
                 "/spec/region",
                 "/spec/skuRef/odd"
             ]
         );
+    }
+
+    #[test]
+    fn a_refusal_tells_what_was_ignored() {
+        let error = check(
+            "BlockStorage",
+            r#"{"lables":{},"spec":{"sizeGb":1,"skuRef":{"resource":"s"}}}"#,
+        )
+        .expect_err("refused");
+        assert_eq!(
+            error.detail(),
+            "spec.sizeGB: Required value; /lables is unknown and was ignored; \
+             /spec/sizeGb is unknown and was ignored"
+        );
+        let pointers: Vec<_> = error.sources().iter().map(|s| s.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/spec/sizeGB"]);
     }
 
     #[test]

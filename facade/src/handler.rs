@@ -271,10 +271,8 @@ impl Facade {
         if self.granted(&identity.subject, &claim)? {
             Ok(())
         } else {
-            Err(ApiError::new(
-                ErrorKind::Forbidden,
-                "no role of the caller allows this",
-            ))
+            let detail = format!("no role of {:?} allows {claim}", identity.subject);
+            Err(ApiError::new(ErrorKind::Forbidden, detail))
         }
     }
 

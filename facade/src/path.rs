@@ -67,12 +67,14 @@ impl Target {
     }
 }
 
+const NOTHING_HERE: &str = "there is nothing at this path; /openapi.json lists the paths there are";
+
 /// The route of a path.
 ///
 /// # Errors
 /// There is none, or another server has it; the text says so to the client.
 pub(crate) fn parse(path: &str, served: &Served) -> Result<Route, String> {
-    let nothing = || "there is nothing at this path".to_owned();
+    let nothing = || NOTHING_HERE.to_owned();
     if path.len() > limits::PATH_LEN_MAX {
         return Err(nothing());
     }
@@ -250,8 +252,8 @@ mod tests {
                 "/regions/r2/providers/seca.region/v1/regions".into(),
                 "seca.region is global; it is at http://x/providers/seca.region",
             ),
-            ("/regions".into(), "there is nothing at this path"),
-            ("/regions/r2".into(), "there is nothing at this path"),
+            ("/regions".into(), NOTHING_HERE),
+            ("/regions/r2".into(), NOTHING_HERE),
         ] {
             assert_eq!(region(&path), Err(why.into()), "{path}");
         }

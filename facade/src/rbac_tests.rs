@@ -56,6 +56,23 @@ fn subjects_are_named_or_all() {
 }
 
 #[test]
+fn a_claim_reads_as_what_a_role_must_have() {
+    assert_eq!(
+        claim("networks/subnets", "front", "put").to_string(),
+        r#""put" of "networks/subnets/front" of seca.storage, tenant "acme", region "r1", workspace "prod""#
+    );
+    let global = Claim {
+        workspace: "",
+        region: "",
+        ..claim("roles", "", "list")
+    };
+    assert_eq!(
+        global.to_string(),
+        r#""list" of "roles" of seca.storage, tenant "acme""#
+    );
+}
+
+#[test]
 fn every_list_of_a_scope_must_hold() {
     let role = permission("seca.storage", &["*"], &["*"]);
     let inside = claim("images", "a", "get");

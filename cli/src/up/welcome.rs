@@ -15,7 +15,7 @@ pub(crate) fn show(options: &Options, data_dir: &DataDir, endpoints: &Endpoints,
     note(&format!("  SECA REST API   {rest}/providers/seca.<name>"));
     note(&format!(
         "  region          {} (dummy cloud)",
-        options.regions.join(", ")
+        options.served(*endpoints).regions.join(", ")
     ));
     note(&format!("  kubeconfig      {kubeconfig}"));
     note(&format!("  token           {}", token.display()));
