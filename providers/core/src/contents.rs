@@ -580,7 +580,10 @@ pub(crate) mod tests {
         contents.own(ns(), owner(false));
         contents.own(ns(), old.clone());
         contents.own(ns(), new.clone());
-        assert_eq!(contents.others_going(&ns(), &new), [old.clone()]);
+        assert_eq!(
+            contents.others_going(&ns(), &new),
+            std::slice::from_ref(&old)
+        );
         assert_eq!(contents.others_going(&ns(), &old), []);
         contents.stir(ns());
         assert_eq!(contents.take_dirty(true), [old.clone(), new.clone()]);
