@@ -83,8 +83,8 @@ async fn a_failing_cloud_is_quoted_and_heals() {
             .to_string()
             .contains(words)
     );
-    let events = ecp.raw("/api/v1/events").await.to_string();
-    assert!(events.contains(words), "{events}");
+    // Events are gathered for a moment before they are written.
+    ecp.until_event(words).await;
 
     cloud(&ecp, json!({ "failure": null })).await;
     let document = ecp.until_active(&disk).await;
