@@ -37,20 +37,20 @@ pub(crate) fn facts(
     };
     match xr.info.kind {
         "Workspace" => fields.extend(workspace::facts(observed)),
-        "BlockStorage" => put(
-            "attachedTo",
-            owner.map_or_else(
-                || before("attachedTo"),
-                |owner| attached_to(&facts, "Instance", owner),
-            ),
-        ),
-        "PublicIP" => put(
-            "attachedTo",
-            owner.map_or_else(
-                || before("attachedTo"),
-                |owner| attached_to(&facts, "NIC", owner),
-            ),
-        ),
+        kind @ ("BlockStorage" | "PublicIP") => {
+            let user = if kind == "PublicIP" {
+                "NIC"
+            } else {
+                "Instance"
+            };
+            put(
+                "attachedTo",
+                match owner {
+                    None => before("attachedTo"),
+                    Some(owner) => attached_to(&facts, user, owner),
+                },
+            );
+        }
         "NIC" => put(
             "publicIpRefs",
             match &plan.linked {
