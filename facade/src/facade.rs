@@ -26,7 +26,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::path::Target;
-use crate::regions::{Apis, is_global};
+use crate::regions::Apis;
 use crate::view::Lens;
 
 /// A running facade: caches in step with the control plane, ready to be served.
@@ -484,7 +484,7 @@ fn keys(target: &Target, name: &str) -> Vec<String> {
         return Vec::new();
     }
     let key = item_key(&target.network, name);
-    if target.info.catalogue && !is_global(target.info.provider) {
+    if target.info.catalogue && target.info.regional() {
         vec![regional_key(name, &target.region), key]
     } else {
         vec![key]

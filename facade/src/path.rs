@@ -1,12 +1,13 @@
 //! Which resource a URL addresses (SECA section 1.2). Table-driven: a kind's provider, scope and
 //! collection give its paths, so a new kind needs no code here.
 
-use ecp_xrds::{KindInfo, Scope};
+use ecp_xrds::reference::Resolved;
+use ecp_xrds::{KindInfo, Scope, is_global};
 use percent_encoding::percent_decode_str;
 
 use crate::limits;
 use crate::power::Action;
-use crate::regions::{Served, is_global};
+use crate::regions::Served;
 use crate::view::Place;
 
 /// What a URL addresses.
@@ -37,6 +38,19 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// What a reference of a resource at `near` means, at the same region's URL.
+    pub(crate) fn of(resolved: &Resolved, near: &Self) -> Self {
+        Self {
+            info: resolved.kind,
+            tenant: resolved.tenant.clone(),
+            workspace: resolved.workspace.clone().unwrap_or_default(),
+            network: resolved.network.clone().unwrap_or_default(),
+            region: near.region.clone(),
+            name: Some(resolved.name.clone()),
+            action: None,
+        }
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             tenant: &self.tenant,

@@ -4,6 +4,8 @@
 //! `<public URL>/regions/<region>/providers/seca.X` to each other one. Global APIs are at the
 //! first kind of URL only.
 
+use ecp_xrds::is_global;
+
 /// Which APIs a facade serves (SECA section 1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Apis {
@@ -14,11 +16,6 @@ pub enum Apis {
     Global,
     /// All others, for the regions that are served.
     Regional,
-}
-
-/// Whether an API is one for all regions.
-pub(crate) fn is_global(provider: &str) -> bool {
-    matches!(provider, "seca.region" | "seca.authorization")
 }
 
 /// What a facade serves, and where.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use ecp_meta::{condition, object};
-use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Scope};
+use ecp_xrds::{CROSSPLANE_SPEC_FIELDS, ENVELOPE_SPEC_FIELDS, KindInfo, Scope, is_global};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, SerializeSeq as _, Serializer};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Entry;
 use crate::limits;
-use crate::regions::{Served, is_global};
+use crate::regions::Served;
 
 /// Status fields that are Crossplane's or ours and not part of a SECA status.
 pub(crate) const HIDDEN_STATUS_FIELDS: [&str; 9] = [
@@ -76,11 +76,6 @@ pub(crate) fn has_status(info: &KindInfo) -> bool {
 /// SKU metadata has no times (section 2.2); regions have.
 pub(crate) fn has_times(info: &KindInfo) -> bool {
     info.provider == "seca.region" || !info.catalogue
-}
-
-/// What is global has no region in its metadata (section 2.2).
-pub(crate) fn has_region(info: &KindInfo) -> bool {
-    !is_global(info.provider)
 }
 
 #[derive(Serialize)]
@@ -153,7 +148,7 @@ fn metadata<'a>(lens: Lens<'a>, entry: &'a Entry, verb: &'static str) -> Metadat
         tenant: place.tenant,
         workspace: place.workspace,
         network: place.network,
-        region: if has_region(info) {
+        region: if info.regional() {
             region(lens, entry)
         } else {
             ""

@@ -42,7 +42,7 @@ pub use kinds::storage::{
 };
 pub use kinds::workspace::{WorkspaceSpec, WorkspaceStatus};
 pub use kinds::{
-    KindInfo, RefField, Scope, by_collection, by_kind, by_provider, by_xr_kind, kinds,
+    KindInfo, RefField, Scope, by_collection, by_kind, by_provider, by_xr_kind, is_global, kinds,
 };
 pub use names::{ENVELOPE_SPEC_FIELDS, object_name, seca_name, seca_spec};
 pub use reference::Reference;

@@ -181,13 +181,7 @@ fn subnet(nic: &Target, reference: &Value) -> Option<Target> {
     let info = ecp_xrds::by_kind("Subnet")?;
     let reference = serde_json::from_value(reference.clone()).ok()?;
     let found = resolve(&reference, info, &home(nic)).ok()?;
-    (found.tenant == nic.tenant).then(|| Target {
-        info,
-        workspace: found.workspace.unwrap_or_default(),
-        network: found.network.unwrap_or_default(),
-        name: Some(found.name),
-        ..nic.clone()
-    })
+    (found.tenant == nic.tenant).then(|| Target::of(&found, nic))
 }
 
 fn ranges(of: &Entry, family: &str) -> Ranges {

@@ -107,15 +107,7 @@ impl Facade {
             // Another tenant's resources are nobody's business, their existence included.
             return Ok(missing());
         }
-        let named = Target {
-            info: to,
-            tenant: resolved.tenant.clone(),
-            workspace: resolved.workspace.clone().unwrap_or_default(),
-            network: resolved.network.clone().unwrap_or_default(),
-            region: target.region.clone(),
-            name: Some(resolved.name.clone()),
-            action: None,
-        };
+        let named = Target::of(&resolved, target);
         if !to.catalogue && !self.has_parents(&named).await? {
             return Ok(missing());
         }
@@ -133,23 +125,19 @@ impl Facade {
     }
 }
 
-/// Fields of an instance that cannot name one resource twice, and the kind of that.
-const ONCE: [(&str, [&str; 2]); 2] = [
-    (
-        "BlockStorage",
-        ["bootVolume.deviceRef", "dataVolumes[].deviceRef"],
-    ),
-    ("NIC", ["primaryNicRef", "additionalNicRefs[]"]),
-];
+/// Kinds of what an instance cannot name twice.
+const ONCE: [&str; 2] = ["BlockStorage", "NIC"];
 
 /// An instance has each of its volumes and NICs once.
 pub(super) fn check_once(change: Change<'_>, faults: &mut Faults) {
     let home = home(change.target);
-    for (kind, paths) in ONCE {
+    for kind in ONCE {
         let Some(kind) = ecp_xrds::by_kind(kind) else {
             continue;
         };
-        let named = |spec| paths.into_iter().flat_map(move |p| fields::find(spec, p));
+        let fields = change.target.info.references.iter();
+        let fields = fields.filter(|field| field.to.contains(&kind.kind));
+        let named = |spec| fields.clone().flat_map(move |f| fields::find(spec, f.path));
         let had = change.existing.and_then(|e| e.object().get("spec"));
         if had.is_some_and(|had| named(had).eq(named(change.spec))) {
             continue;

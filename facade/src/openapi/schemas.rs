@@ -144,7 +144,7 @@ fn metadata(info: &KindInfo) -> Value {
     ];
     required
         .extend(path::parent_names(info).map(|parent| (parent, text(&format!("Its {parent}.")))));
-    if view::has_region(info) {
+    if info.regional() {
         required.push(("region", text("Region it is in.")));
     }
     let mut optional = vec![];

@@ -211,6 +211,11 @@ pub fn by_provider(provider: &str) -> impl Iterator<Item = &'static KindInfo> {
     KINDS.iter().filter(move |k| k.provider == provider)
 }
 
+/// Whether a SECA provider is one for all regions (SECA section 1.1).
+pub fn is_global(provider: &str) -> bool {
+    matches!(provider, "seca.region" | "seca.authorization")
+}
+
 impl KindInfo {
     /// Group, version and kind as users write them, the same in both flavours.
     pub fn gvk(&self) -> GroupVersionKind {
@@ -229,7 +234,7 @@ impl KindInfo {
 
     /// Whether its objects are in a region. Regions, roles and role assignments are everywhere.
     pub fn regional(&self) -> bool {
-        !matches!(self.provider, "seca.region" | "seca.authorization")
+        !is_global(self.provider)
     }
 
     /// Whether users make claims of it in [`Flavour::Claims`].
