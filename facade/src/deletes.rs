@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use ecp_meta::object;
 use ecp_xrds::reference::Resolved;
-use http::{HeaderMap, Response, StatusCode};
+use ecp_xrds::{KindInfo, RefField};
+use http::{HeaderMap, Response};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::cache::{Entry, KindCache, item_key};
 use crate::checks::uses;
@@ -17,8 +17,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot, not_found};
 use crate::limits;
 use crate::path::Target;
-use crate::query;
-use crate::writes::{changed_too_often, check_condition};
+use crate::writes::{Opened, accepted, changed_too_often, check_condition};
 
 /// What keeps a resource from being deleted while it is live (section 3.8): the kind to delete, the
 /// kind that needs it, and how.
@@ -38,6 +37,16 @@ enum Need {
     Reference,
 }
 
+/// Paths of the references by which live resources of a kind keep others from being deleted.
+pub(crate) fn protecting(user: &'static KindInfo) -> impl Iterator<Item = &'static str> {
+    let protects = |field: &&RefField| {
+        PROTECTED.iter().any(|(kind, by, need)| {
+            *by == user.kind && *need == Need::Reference && field.to.contains(kind)
+        })
+    };
+    user.references.iter().filter(protects).map(|f| f.path)
+}
+
 impl Facade {
     /// Starts the deletion of a resource.
     pub(crate) async fn delete(
@@ -47,15 +56,13 @@ impl Facade {
         name: &str,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, ApiError> {
-        query::accept(headers)?;
-        let condition = query::if_unmodified_since(headers)?;
         let missing = || not_found(target, name);
-        let deadline = Instant::now() + query::settle(headers, self.config().settle);
-        let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
-        let mut entry = self
-            .find(target, &namespace, name)
-            .await?
-            .ok_or_else(missing)?;
+        let Opened {
+            condition,
+            deadline,
+            namespace,
+            mut entry,
+        } = self.open(target, name, headers).await?;
         let kind = self.kind(target.info);
         for _ in 0..limits::WRITE_ATTEMPTS_MAX {
             if let Some(wanted) = condition {
@@ -82,9 +89,7 @@ impl Facade {
             if let Some(_waiting) = self.wait_instead_of(slot) {
                 wait_gone(kind, entry.uid(), self.wait_over(deadline)).await;
             }
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::ACCEPTED;
-            return Ok(response);
+            return Ok(accepted());
         }
         Err(changed_too_often())
     }

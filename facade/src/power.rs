@@ -6,10 +6,9 @@
 
 use axum::body::Body;
 use ecp_xrds::KindInfo;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::cache::Entry;
 use crate::control::{CallError, POWER_MANAGER};
@@ -17,8 +16,9 @@ use crate::error::{ApiError, ErrorKind};
 use crate::facade::{Facade, Slot, not_found};
 use crate::limits;
 use crate::path::Target;
-use crate::query;
-use crate::writes::{changed_too_often, check_condition, refuse_deleting, settle};
+use crate::writes::{
+    Opened, accepted, changed_too_often, check_condition, refuse_deleting, settle,
+};
 
 /// What can be asked of something that has power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,15 +111,13 @@ impl Facade {
         action: Action,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, ApiError> {
-        query::accept(headers)?;
-        let condition = query::if_unmodified_since(headers)?;
         let missing = || not_found(target, name);
-        let deadline = Instant::now() + query::settle(headers, self.config().settle);
-        let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
-        let mut entry = self
-            .find(target, &namespace, name)
-            .await?
-            .ok_or_else(missing)?;
+        let Opened {
+            condition,
+            deadline,
+            namespace,
+            mut entry,
+        } = self.open(target, name, headers).await?;
         entry = self.until_seen(target, entry).await;
         let mut current = false;
         for _ in 0..limits::WRITE_ATTEMPTS_MAX {
@@ -136,9 +134,7 @@ impl Facade {
                     if let Some(_waiting) = self.wait_instead_of(slot) {
                         settle(kind, written, self.wait_over(deadline)).await;
                     }
-                    let mut response = Response::new(Body::empty());
-                    *response.status_mut() = StatusCode::ACCEPTED;
-                    return Ok(response);
+                    return Ok(accepted());
                 }
                 Err(CallError::Conflict(_) | CallError::NotFound(_)) => {
                     current = true;

@@ -403,6 +403,46 @@ impl Facade {
     }
 }
 
+/// A change of something that is there, as it begins.
+pub(crate) struct Opened {
+    /// What the client makes it conditional on.
+    pub(crate) condition: Condition,
+    /// Until when it waits for the control plane.
+    pub(crate) deadline: Instant,
+    pub(crate) namespace: String,
+    pub(crate) entry: Arc<Entry>,
+}
+
+impl Facade {
+    /// Begins to delete or switch a resource: it must exist.
+    pub(crate) async fn open(
+        &self,
+        target: &Target,
+        name: &str,
+        headers: &HeaderMap,
+    ) -> Result<Opened, ApiError> {
+        query::accept(headers)?;
+        let condition = query::if_unmodified_since(headers)?;
+        let deadline = Instant::now() + query::settle(headers, self.config().settle);
+        let missing = || not_found(target, name);
+        let namespace = self.namespace_of(target).await?.ok_or_else(missing)?;
+        let entry = self.find(target, &namespace, name).await?;
+        Ok(Opened {
+            condition,
+            deadline,
+            entry: entry.ok_or_else(missing)?,
+            namespace,
+        })
+    }
+}
+
+/// 202: what was asked for is under way (section 1.3).
+pub(crate) fn accepted() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
 /// Tells the client which members were ignored (RFC 7234, code 299).
 fn warn_of(ignored: &[String], headers: &mut HeaderMap) {
     for pointer in ignored.iter().take(limits::PROBLEM_SOURCES_MAX) {

@@ -27,7 +27,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Takes an object in. Its managed fields are read and dropped: they are half its size.
-    pub(crate) fn new(info: &KindInfo, mut object: Value) -> Self {
+    pub(crate) fn new(info: &'static KindInfo, mut object: Value) -> Self {
         let managed = object
             .get_mut("metadata")
             .and_then(Value::as_object_mut)

@@ -8,29 +8,22 @@ use ecp_xrds::reference::{Parsed, Target};
 use serde_json::Value;
 
 use super::entry::Entry;
+use crate::deletes::protecting;
 use crate::fields;
 
-/// The fields whose names are looked for, by kind: who has roles, and what an instance keeps from
-/// being deleted.
-fn searched(info: &KindInfo) -> &'static [&'static str] {
-    match info.kind {
-        "RoleAssignment" => &["subs[]"],
-        "Instance" => &[
-            "bootVolume.deviceRef",
-            "dataVolumes[].deviceRef",
-            "primaryNicRef",
-            "additionalNicRefs[]",
-        ],
-        _ => &[],
-    }
+/// The fields whose names are looked for, by kind: who has roles, and what a live resource keeps
+/// from being deleted.
+fn searched(info: &'static KindInfo) -> impl Iterator<Item = &'static str> {
+    let subjects = (info.kind == "RoleAssignment").then_some("subs[]");
+    subjects.into_iter().chain(protecting(info))
 }
 
 /// The names that an object mentions: a text as it is, and of a reference its last part.
-pub(super) fn names(info: &KindInfo, object: &Value) -> BTreeSet<String> {
+pub(super) fn names(info: &'static KindInfo, object: &Value) -> BTreeSet<String> {
     let Some(spec) = object.get("spec") else {
         return BTreeSet::new();
     };
-    let found = searched(info).iter().flat_map(|f| fields::find(spec, f));
+    let found = searched(info).flat_map(|path| fields::find(spec, path));
     found
         .filter_map(|(_, value)| match value {
             Value::String(text) => Some(text.clone()),
