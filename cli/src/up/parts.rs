@@ -94,7 +94,7 @@ impl Parts {
 
     /// The engine with function-ecp, and the providers.
     pub(crate) fn controllers(&mut self, server: &Arc<ApiServer>, cloud: Option<PathBuf>) {
-        let runner = InProcess::default().with("function-ecp", function_ecp::plain());
+        let runner = InProcess::default().with(function_ecp::NAME, function_ecp::plain());
         let engine = ecp_engine::Config::new(in_process(server, "engine"), Arc::new(runner));
         // One set for both providers: their series differ by kind.
         let metrics = ecp_provider::Metrics::default();

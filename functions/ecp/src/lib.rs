@@ -30,8 +30,9 @@ use std::sync::Arc;
 
 pub use compose::compose;
 
-/// The name compositions call the function by.
-pub const NAME: &str = "function-ecp";
+/// The name compositions call the function by: that which Crossplane's package manager gives a
+/// dependency, made from the package's repository (`ToDNSLabel` of crossplane-runtime's `xpkg`).
+pub const NAME: &str = "eu-sovereign-cloud-function-ecp";
 
 /// The function for running in process, on the system's clock.
 pub fn plain() -> ecp_fnproto::PlainFunction {
