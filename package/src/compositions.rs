@@ -125,7 +125,10 @@ mod tests {
                 for composition in mine {
                     assert_eq!(composition["spec"]["mode"], "Pipeline");
                     let step = &composition["spec"]["pipeline"][0];
-                    assert_eq!(step["functionRef"]["name"], "eu-sovereign-cloud-function-ecp");
+                    assert_eq!(
+                        step["functionRef"]["name"],
+                        "eu-sovereign-cloud-function-ecp"
+                    );
                     let csp = &composition["metadata"]["labels"][keys::CSP];
                     assert_eq!(*csp, step["input"]["cloud"]);
                 }

@@ -18,7 +18,7 @@ use tracing::info;
 
 use ecp_meta::keys;
 
-use crate::limits::COUNT_DEBOUNCE;
+use crate::limits::COUNT_INTERVAL_MIN;
 use crate::teardown;
 
 /// A SECA resource.
@@ -318,20 +318,24 @@ impl Contents {
     async fn notify(&self, wake: impl Fn(Owner)) {
         loop {
             self.stirred.notified().await;
-            // A teardown goes on at once; counting can wait for more, but not for ever.
-            self.take_dirty(true).into_iter().for_each(&wake);
-            let counted = tokio::time::sleep(COUNT_DEBOUNCE);
-            tokio::pin!(counted);
+            self.take_dirty(false).into_iter().for_each(&wake);
+            // A teardown goes on at once; counting again can wait for more.
+            let counting = tokio::time::sleep(COUNT_INTERVAL_MIN);
+            tokio::pin!(counting);
+            let mut stirred = false;
             loop {
                 tokio::select! {
                     biased;
-                    () = &mut counted => break,
+                    () = &mut counting => break,
                     () = self.stirred.notified() => {
+                        stirred = true;
                         self.take_dirty(true).into_iter().for_each(&wake);
                     }
                 }
             }
-            self.take_dirty(false).into_iter().for_each(&wake);
+            if stirred {
+                self.stirred.notify_one();
+            }
         }
     }
 
@@ -605,7 +609,7 @@ pub(crate) mod tests {
         let task = tokio::spawn(async move { follower.notify(|_| *told.lock() += 1).await });
         for _ in 0..20 {
             contents.stir(ns());
-            tokio::time::sleep(COUNT_DEBOUNCE / 4).await;
+            tokio::time::sleep(COUNT_INTERVAL_MIN / 4).await;
         }
         task.abort();
         let woken = *woken.lock();

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 /// Names of remaining objects that are shown while a workspace is torn down.
 pub const REMAINING_SHOWN_MAX: usize = 16;
-/// How long changes of the contents of a namespace are collected before they are counted.
-pub const COUNT_DEBOUNCE: Duration = Duration::from_millis(200);
+/// Least time between two counts of the contents of a namespace. Each one that differs wakes the
+/// workspace's XR, for which Crossplane's circuit breaker allows one event a second for long
+/// (`--circuit-breaker-refill-rate` of `crossplane core start`).
+pub const COUNT_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Longest delay between looks at a namespace that is being torn down. Watches tell of progress;
 /// this is for what they miss.
 pub const TEARDOWN_LOOK_MAX: Duration = Duration::from_secs(10);
