@@ -38,7 +38,8 @@ enum Command {
     Up(up::Options),
     /// Start the SECA REST API alone, over any Kubernetes API.
     Facade(facade::Options),
-    /// Write the manifests of each package: CRDs, XRDs, Compositions.
+    /// Write each package as a directory that `xpkg build` takes: CRDs, XRDs, Compositions.
+    #[command(disable_version_flag = true)]
     Manifests(manifests::Options),
 }
 

@@ -1,15 +1,17 @@
 //! What is installed beside the XRDs: the Compositions of each kind, and a first catalogue.
 //!
+//! [`roots`] has each of our packages as a directory that `crossplane xpkg build` takes.
 //! Compositions are files of `compositions/`, written for [`Flavour::V2`]; those of the other
 //! flavour are made from them. The manifests of `examples/first-volume` are here for demos.
 //!
 //! Invariant: no I/O and no `kube`; objects are JSON.
 //!
-//! Entry points: [`compositions`], [`catalogue`].
+//! Entry points: [`compositions`], [`catalogue`], [`roots::ROOTS`].
 
 mod catalogue;
 mod compositions;
 mod examples;
+pub mod roots;
 
 pub use catalogue::{SYSTEM_NAMESPACE, catalogue};
 pub use compositions::compositions;
