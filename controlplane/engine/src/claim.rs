@@ -19,6 +19,7 @@ use crate::composite::{Mark, Running, composite_kind};
 use crate::connection::{self, ConnectionError};
 use crate::context::Context;
 use crate::controller::{self, Failure, Next, Reconciler};
+use crate::definition::Part;
 use crate::events::Recorder;
 use crate::informer::{Handler, Informer, Key, key_of};
 use crate::limits::WAIT_INTERVAL;
@@ -90,7 +91,10 @@ async fn run(
     let xrs = context.informers.subscribe(&composite, of_xrs);
     let name = format!("claim/{}", xrd.name);
     let controller = Arc::new(Controller {
-        recorder: context.recorder.for_controller(&name),
+        recorder: context
+            .recorder
+            .of_component(Part::Claim.component())
+            .for_controller(&name),
         name,
         xrd,
         kind,

@@ -28,6 +28,7 @@ use crate::metrics::Metrics;
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     component: Arc<str>,
+    controller: Option<Arc<str>>,
     shared: Arc<Shared>,
 }
 
@@ -66,6 +67,7 @@ impl Recorder {
         let (sender, receiver) = mpsc::channel(EVENTS_QUEUED_MAX);
         let recorder = Self {
             component: "crossplane".into(),
+            controller: None,
             shared: Arc::new(Shared {
                 state: Mutex::default(),
                 hasher: RandomState::new(),
@@ -83,10 +85,22 @@ impl Recorder {
         (recorder, writer)
     }
 
-    /// The same recorder, in the name of a controller.
-    pub(crate) fn for_controller(&self, name: &str) -> Self {
+    /// The same recorder, in the name of a controller of Crossplane's core: the component that
+    /// its Events come from.
+    pub(crate) fn of_component(&self, name: &str) -> Self {
         Self {
             component: name.into(),
+            controller: None,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The same recorder, for one of the controllers that a component starts: its name is an
+    /// annotation of its Events (core's `event.Recorder.WithAnnotations`).
+    pub(crate) fn for_controller(&self, name: &str) -> Self {
+        Self {
+            component: Arc::clone(&self.component),
+            controller: Some(name.into()),
             shared: Arc::clone(&self.shared),
         }
     }
@@ -138,13 +152,17 @@ impl Recorder {
         let seconds = crate::now();
         let name: String = object::name(about).chars().take(200).collect();
         let namespace = object::namespace(about).unwrap_or("default");
+        let mut metadata = json!({
+            "name": format!("{name}.{:x}{:04x}", now.as_nanosecond(), rand::random::<u16>()),
+            "namespace": namespace,
+        });
+        if let Some(controller) = &self.controller {
+            metadata["annotations"] = json!({"controller": &**controller});
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {
-                "name": format!("{name}.{:x}{:04x}", now.as_nanosecond(), rand::random::<u16>()),
-                "namespace": namespace,
-            },
+            "metadata": metadata,
             "involvedObject": {
                 "apiVersion": about.get("apiVersion").cloned().unwrap_or_default(),
                 "kind": about.get("kind").cloned().unwrap_or_default(),
@@ -301,6 +319,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel(EVENTS_QUEUED_MAX);
         let recorder = Recorder {
             component: "test".into(),
+            controller: None,
             shared: Arc::new(Shared {
                 state: Mutex::default(),
                 hasher: RandomState::new(),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::context::{Context, composition_kind, function_revision_kind, revision_kind};
 use crate::controller::{self, Failure, Next, Reconciler};
+use crate::events::Recorder;
 use crate::informer::{Handler, Subscription};
 use crate::queue::Queue;
 
@@ -18,6 +19,11 @@ use crate::queue::Queue;
 const PACKAGE_LABEL: &str = "pkg.crossplane.io/package";
 /// What a function must be able to do.
 const COMPOSITION_CAPABILITY: &str = "composition";
+/// What is told of a revision whose functions have it.
+const CAPABLE: &str = "All functions have required composition capability";
+/// Core's names of the two controllers, from which Events come.
+const COMPOSITIONS: &str = "revisions/composition.apiextensions.crossplane.io";
+const REVISIONS: &str = "revision/compositionrevision.apiextensions.crossplane.io";
 
 /// Runs both controllers until the context stops.
 pub(crate) async fn run(context: Arc<Context>) {
@@ -36,6 +42,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     let run = (
         controller::run(
             Arc::new(Compositions {
+                recorder: context.recorder.of_component(COMPOSITIONS),
                 context: Arc::clone(&context),
             }),
             compositions,
@@ -45,6 +52,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         ),
         controller::run(
             Arc::new(Revisions {
+                recorder: context.recorder.of_component(REVISIONS),
                 context: Arc::clone(&context),
                 functions,
             }),
@@ -127,6 +135,7 @@ fn endpoints(revisions: &[Arc<Value>]) -> BTreeMap<String, String> {
 
 /// Gives each Composition the revision of its content.
 struct Compositions {
+    recorder: Recorder,
     context: Arc<Context>,
 }
 
@@ -142,7 +151,6 @@ impl Reconciler for Compositions {
         let Context {
             api,
             catalogue,
-            recorder,
             metrics,
             ..
         } = &*self.context;
@@ -178,7 +186,8 @@ impl Reconciler for Compositions {
                 Err(error) if error.already_exists() => return Err(Failure::Conflict),
                 Err(error) => {
                     if !error.is_conflict() {
-                        recorder.record(&composition, &Event::warning(reason, error.to_string()));
+                        self.recorder
+                            .record(&composition, &Event::warning(reason, error.to_string()));
                     }
                     return Err(Failure::from_api(doing, &error));
                 }
@@ -186,7 +195,7 @@ impl Reconciler for Compositions {
             };
             catalogue.learn_revision(&written);
             if matches!(change, RevisionChange::Create(_)) {
-                recorder.record(
+                self.recorder.record(
                     &composition,
                     &Event::normal("CreateRevision", "Created new revision"),
                 );
@@ -198,6 +207,7 @@ impl Reconciler for Compositions {
 
 /// Says of each revision whether its functions can compose.
 struct Revisions {
+    recorder: Recorder,
     context: Arc<Context>,
     functions: Subscription,
 }
@@ -222,11 +232,17 @@ impl Reconciler for Revisions {
         let mut conditions = Conditions::of(&revision, &crate::now());
         conditions.synced();
         match &missing {
-            None => conditions.set("ValidPipeline", true, "ValidPipeline", ""),
+            None => {
+                conditions.set("ValidPipeline", true, "ValidPipeline", "");
+                if conditions.differ_from(&revision) {
+                    let event = Event::normal("CheckCapabilities", CAPABLE);
+                    self.recorder.record(&revision, &event);
+                }
+            }
             Some(why) => {
                 conditions.set("ValidPipeline", false, "MissingCapabilities", why);
                 let event = Event::warning("CheckCapabilities", why.as_str());
-                context.recorder.record(&revision, &event);
+                self.recorder.record(&revision, &event);
             }
         }
         if !conditions.differ_from(&revision) {

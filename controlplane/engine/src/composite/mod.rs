@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Kind;
 use crate::context::{Context, composition_kind, revision_kind};
 use crate::controller::{self, Failure, Next, Reconciler};
+use crate::definition::Part;
 use crate::events::Recorder;
 use crate::informer::{Change, Handler, Informer, Key, Subscription, key_of};
 use crate::limits::{GATHER_TIME, RECONCILES_PER_XR, WATCH_GC_INTERVAL};
@@ -139,7 +140,10 @@ async fn run(
     let xrs = context.informers.subscribe(&kind, handler);
     let name = format!("composite/{}", xrd.name);
     let controller = Arc::new_cyclic(|this| Controller {
-        recorder: context.recorder.for_controller(&name),
+        recorder: context
+            .recorder
+            .of_component(Part::Composite.component())
+            .for_controller(&name),
         name,
         xrd,
         kind,

@@ -25,7 +25,7 @@ use crate::limits::{SYNC_TIMEOUT, WAIT_INTERVAL};
 use crate::queue::Queue;
 
 use live::{is_established, is_up_to_date, may_control, merged};
-use part::Part;
+pub(crate) use part::Part;
 
 /// A controller that runs, and for which XRD it was started.
 #[derive(Debug)]
@@ -60,9 +60,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         () = ready => {}
     }
     let definitions = Arc::new(Definitions {
-        recorder: context
-            .recorder
-            .for_controller("defined/compositeresourcedefinition.apiextensions.crossplane.io"),
+        recorder: context.recorder.of_component(Part::Composite.component()),
         xrds: Arc::clone(xrds.informer()),
         crds: Arc::clone(crds.informer()),
         started: Mutex::default(),
@@ -144,6 +142,7 @@ impl Reconciler for Definitions {
         let mut work = Work {
             definitions: self,
             object: Value::clone(&object),
+            recorder: self.recorder.clone(),
             xrd,
         };
         // Both parts get their turn, whatever becomes of the other.
@@ -173,11 +172,13 @@ impl Definitions {
 struct Work<'a> {
     definitions: &'a Definitions,
     object: Value,
+    recorder: Recorder,
     xrd: Arc<Xrd>,
 }
 
 impl Work<'_> {
     async fn part(&mut self, part: Part) -> Result<Next, Failure> {
+        self.recorder = self.recorder.of_component(part.component());
         let rendered = match part.crd(&self.xrd) {
             Ok(crd) => crd,
             Err(error) => {
@@ -201,7 +202,7 @@ impl Work<'_> {
                 "waiting for {} CustomResourceDefinition to be established",
                 part.what()
             );
-            self.definitions.recorder.record_later(
+            self.recorder.record_later(
                 &self.object,
                 &Event::normal(part.event_reasons().0, message),
             );
@@ -226,12 +227,12 @@ impl Work<'_> {
 
     fn warn(&self, reason: &str, message: &str) {
         let event = Event::warning(reason, message);
-        self.definitions.recorder.record(&self.object, &event);
+        self.recorder.record(&self.object, &event);
     }
 
     fn tell(&self, reason: &str, message: String) {
         let event = Event::normal(reason, message);
-        self.definitions.recorder.record(&self.object, &event);
+        self.recorder.record(&self.object, &event);
     }
 
     /// A failed API call, told in an event.

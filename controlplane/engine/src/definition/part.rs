@@ -13,7 +13,7 @@ use crate::context::Context;
 
 /// One of the two things an XRD makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// The XRs.
     Composite,
     /// The claims.
@@ -51,6 +51,14 @@ impl Part {
         match self {
             Self::Composite => ("EstablishComposite", "TerminateComposite"),
             Self::Claim => ("OfferClaim", "RedactClaim"),
+        }
+    }
+
+    /// Core's name of the controller, from which Events come.
+    pub(crate) fn component(self) -> &'static str {
+        match self {
+            Self::Composite => "defined/compositeresourcedefinition.apiextensions.crossplane.io",
+            Self::Claim => "offered/compositeresourcedefinition.apiextensions.crossplane.io",
         }
     }
 
