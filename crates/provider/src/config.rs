@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 use ecp_meta::condition::{self, Condition};
 use ecp_meta::names::label_value;
 
+use crate::arrivals::Arrivals;
 use crate::clock::Clock;
 use crate::creation::rfc3339;
 use crate::external::ProviderConfig;
@@ -26,7 +27,7 @@ use crate::kind::Provider;
 use crate::limits::{USERS_DEBOUNCE, WATCH_BACKOFF};
 use crate::owner;
 use crate::status::diff;
-use crate::watching::{Change, watch};
+use crate::watching::{Change, watch_arriving};
 
 /// Finalizer of configurations.
 pub const IN_USE_FINALIZER: &str = "in-use.crossplane.io";
@@ -356,11 +357,11 @@ impl Configs {
 
     /// Watches configurations and usages, and keeps finalizers and `status.users`, until
     /// `shutdown`.
-    pub(crate) async fn run(&self, shutdown: CancellationToken) {
+    pub(crate) async fn run(&self, arrivals: &Arrivals, shutdown: CancellationToken) {
         let configs = |kind: ConfigKind| {
             let resource = self.provider.api_resource(kind.kind(), kind.plural());
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-            watch(api, move |change| match change {
+            watch_arriving(api, arrivals.listen(), move |change| match change {
                 Change::Applied(object) => {
                     let key = Key::of(&object);
                     self.set_config(ConfigRef { kind, key }, Some(*object));
@@ -369,20 +370,24 @@ impl Configs {
                 Change::Listed => {}
             })
         };
-        let usages = watch(self.usages_api(None), |change| match change {
-            Change::Applied(object) => {
-                let key = Key::of(&object);
-                self.set_usage(key, usage_config(&object));
-            }
-            Change::Removed(key) => self.set_usage(key, None),
-            Change::Listed => {
-                let mut state = self.state.lock();
-                state.usages_listed = true;
-                state.dirty = state.configs.keys().cloned().collect();
-                drop(state);
-                self.stirred.notify_one();
-            }
-        });
+        let usages = watch_arriving(
+            self.usages_api(None),
+            arrivals.listen(),
+            |change| match change {
+                Change::Applied(object) => {
+                    let key = Key::of(&object);
+                    self.set_usage(key, usage_config(&object));
+                }
+                Change::Removed(key) => self.set_usage(key, None),
+                Change::Listed => {
+                    let mut state = self.state.lock();
+                    state.usages_listed = true;
+                    state.dirty = state.configs.keys().cloned().collect();
+                    drop(state);
+                    self.stirred.notify_one();
+                }
+            },
+        );
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = configs(ConfigKind::Cluster) => {}

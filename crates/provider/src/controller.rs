@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use crate::arrivals::Listener;
 use crate::config::ConfigRef;
 use crate::external::ExternalChange;
 use crate::key::Key;
@@ -17,7 +18,7 @@ use crate::limits::{DRAIN_TIME_MAX, UNBLOCK_DELAY};
 use crate::memory::{Due, Turn};
 use crate::queue::Queue;
 use crate::reconcile::Reconciler;
-use crate::watching::{Change, watch};
+use crate::watching::{Change, watch_arriving};
 
 /// The controller of one kind.
 pub(crate) struct Controller {
@@ -29,11 +30,11 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Runs until `shutdown`, then waits for reconciles that are under way.
-    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+    pub(crate) async fn run(self: Arc<Self>, arrivals: Listener, shutdown: CancellationToken) {
         let turns = TaskTracker::new();
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = self.follow() => {}
+            () = self.follow(arrivals) => {}
             () = self.follow_configs() => {}
             () = self.follow_changes() => {}
             () = self.dispatch(&turns) => {}
@@ -53,13 +54,13 @@ impl Controller {
     }
 
     /// Follows the objects.
-    async fn follow(&self) {
+    async fn follow(&self, arrivals: Listener) {
         let reconciler = &self.reconciler;
         let api: Api<DynamicObject> =
             Api::all_with(reconciler.client.clone(), &reconciler.resource);
         let memory = &reconciler.memory;
         let (configs, kind) = (reconciler.configs.as_deref(), reconciler.kind.kind);
-        watch(api, |change| match change {
+        watch_arriving(api, arrivals, |change| match change {
             Change::Applied(object) => {
                 let key = Key::of(&object);
                 memory.on_event(&key, &object);

@@ -12,6 +12,7 @@
 //!
 //! Entry points: [`External`], [`Runtime`], [`managed_crd`], [`config_crds`].
 
+mod arrivals;
 pub mod backoff;
 mod blocked;
 pub mod clock;

@@ -60,6 +60,11 @@ pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// First and longest delay before a broken watch is started again.
 pub const WATCH_BACKOFF: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(10));
+/// First and longest delay before CRDs are watched again: rights may come later, or never.
+pub const CRD_WATCH_BACKOFF: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(60));
+/// How often a kind that is not served is looked for although its arrival would be told.
+pub const ABSENT_LOOK_MAX: Duration = Duration::from_secs(300);
 
 /// How long a lease that nobody renews keeps others out.
 pub const LEASE_DURATION: Duration = Duration::from_secs(60);

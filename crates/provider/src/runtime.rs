@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+use crate::arrivals::Arrivals;
 use crate::blocked::{Blocked, Waiting};
 use crate::clock::Clock;
 use crate::config::Configs;
@@ -200,13 +201,21 @@ impl Runtime {
             .map(|(kind, c)| (*kind, Arc::downgrade(c)));
         // It is new, so this is the first and only time.
         let _ = wakers.0.set(weak.collect());
+        let arrivals = Arc::new(Arrivals::new(self.provider.group));
         for controller in controllers.into_values() {
-            tasks.spawn(controller.run(shutdown.clone()));
+            tasks.spawn(controller.run(arrivals.listen(), shutdown.clone()));
         }
         if let Some(configs) = configs {
-            let shutdown = shutdown.clone();
-            tasks.spawn(async move { configs.run(shutdown).await });
+            let (arrivals, shutdown) = (Arc::clone(&arrivals), shutdown.clone());
+            tasks.spawn(async move { configs.run(&arrivals, shutdown).await });
         }
+        let (client, stop) = (self.client.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = arrivals.follow(client) => {}
+            }
+        });
         drop(recorder);
         let sender = tokio::spawn(events::send(self.client.clone(), recorded));
         info!(provider = self.provider.name, "runs");

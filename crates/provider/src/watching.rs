@@ -7,6 +7,7 @@ use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
 use tracing::{debug, warn};
 
+use crate::arrivals::Listener;
 use crate::backoff::Backoff;
 use crate::key::Key;
 use crate::limits::WATCH_BACKOFF;
@@ -28,11 +29,29 @@ pub enum Change {
 /// An object that vanished while the watch was broken is told as removed. A kind that is not
 /// served (yet) is tried again, with delays of up to ten seconds.
 pub async fn watch(api: Api<DynamicObject>, on: impl FnMut(Change)) {
-    watch_selected(api, "", on).await;
+    follow(api, "", None, on).await;
 }
 
 /// The same for objects whose labels match a selector.
-pub async fn watch_selected(api: Api<DynamicObject>, labels: &str, mut on: impl FnMut(Change)) {
+pub async fn watch_selected(api: Api<DynamicObject>, labels: &str, on: impl FnMut(Change)) {
+    follow(api, labels, None, on).await;
+}
+
+/// The same for a kind whose CRD may come later, which is watched as soon as it does.
+pub(crate) async fn watch_arriving(
+    api: Api<DynamicObject>,
+    arrivals: Listener,
+    on: impl FnMut(Change),
+) {
+    follow(api, "", Some(arrivals), on).await;
+}
+
+async fn follow(
+    api: Api<DynamicObject>,
+    labels: &str,
+    mut arrivals: Option<Listener>,
+    mut on: impl FnMut(Change),
+) {
     let backoff = Backoff {
         min: WATCH_BACKOFF.0,
         max: WATCH_BACKOFF.1,
@@ -87,8 +106,16 @@ pub async fn watch_selected(api: Api<DynamicObject>, labels: &str, mut on: impl 
                 } else {
                     debug!(what, %error, "watch ended");
                 }
-                tokio::time::sleep(backoff.delay(failures, rand::random())).await;
+                let delay = backoff.delay(failures, rand::random());
                 failures = failures.saturating_add(1);
+                match &mut arrivals {
+                    Some(arrivals) if is_absent(&error) => {
+                        if arrivals.came(delay).await {
+                            failures = 0;
+                        }
+                    }
+                    _ => tokio::time::sleep(delay).await,
+                }
             }
         }
     }

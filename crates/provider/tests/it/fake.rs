@@ -12,6 +12,7 @@ use ecp_provider::{
 use futures::StreamExt as _;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
+use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -171,16 +172,24 @@ impl Drop for Cluster {
 
 impl Cluster {
     pub(crate) async fn new(options: Options) -> Self {
-        let crds = vec![managed_crd::<Thing>()];
-        let cluster = Self {
+        let cluster = Self::bare(vec![managed_crd::<Thing>()]).await;
+        cluster.run(cluster.client(), options);
+        cluster
+    }
+
+    /// A cluster with these kinds, in which no provider runs.
+    pub(crate) async fn bare(crds: Vec<Value>) -> Self {
+        Self {
             cluster: ecp_test_cluster::Cluster::new(crds, &["ns"]).await,
             fake: Fake::default(),
             stop: CancellationToken::new(),
-        };
-        let runtime = Runtime::new(cluster.client(), Thing::PROVIDER, options);
-        let runtime = runtime.with(cluster.fake.clone());
-        tokio::spawn(runtime.run(cluster.stop.clone()));
-        cluster
+        }
+    }
+
+    /// Starts a provider that uses a client.
+    pub(crate) fn run(&self, client: Client, options: Options) {
+        let runtime = Runtime::new(client, Thing::PROVIDER, options).with(self.fake.clone());
+        tokio::spawn(runtime.run(self.stop.clone()));
     }
 
     pub(crate) fn things(&self) -> Api<DynamicObject> {

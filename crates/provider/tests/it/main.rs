@@ -3,3 +3,4 @@
 mod fake;
 mod leader;
 mod runtime;
+mod safe_start;
