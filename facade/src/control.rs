@@ -85,6 +85,9 @@ pub(crate) enum CallError {
     /// A precondition of the call does not hold, or the object exists already.
     #[error("conflict: {0}")]
     Conflict(String),
+    /// An admission webhook or policy refused the call, in its own words: a Crossplane Usage, say.
+    #[error("denied: {0}")]
+    Denied(String),
     /// The namespace is being deleted.
     #[error("namespace is being deleted: {0}")]
     Terminating(String),
@@ -354,6 +357,8 @@ fn classify(code: u16, status: &Value) -> CallError {
         403 if terminating || message.contains("because it is being terminated") => {
             CallError::Terminating(message)
         }
+        // Whatever code it chose: Crossplane's Usages deny with 409, others with 403.
+        400..500 if let Some(words) = denied(&message) => CallError::Denied(words),
         404 => CallError::NotFound(message),
         409 => CallError::Conflict(message),
         410 => CallError::Expired(message),
@@ -368,6 +373,17 @@ fn classify(code: u16, status: &Value) -> CallError {
         500 | 502..=504 => CallError::Unavailable(message),
         _ => CallError::Unexpected { code, message },
     }
+}
+
+/// The words of an admission webhook or policy that denied a call (apiserver's
+/// `admission/plugin/webhook/errors` and `admission/plugin/policy/validating`).
+fn denied(message: &str) -> Option<String> {
+    let by_webhook = message
+        .strip_prefix("admission webhook ")
+        .and_then(|rest| rest.split_once(" denied the request: "));
+    let by_policy = || message.split_once(" denied request: ");
+    let (_, words) = by_webhook.or_else(by_policy)?;
+    Some(words.to_owned())
 }
 
 impl From<kube::Error> for CallError {
@@ -424,6 +440,32 @@ mod tests {
         assert!(matches!(
             classify(403, &json!(null)),
             CallError::Unexpected { .. }
+        ));
+        // What Crossplane's core answers: its words are also the reason.
+        let in_use =
+            "This resource is in-use by 1 usage(s), including the *v1beta1.Usage \"keep\".";
+        let usage = json!({
+            "reason": in_use,
+            "message": format!(
+                "admission webhook \"nousages.protection.crossplane.io\" denied the request: {in_use}"
+            ),
+        });
+        assert!(matches!(classify(409, &usage), CallError::Denied(words) if words == in_use));
+        let policy = json!({
+            "reason": "Invalid",
+            "message": "skus \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' \
+                        denied request: not on Fridays",
+        });
+        assert!(matches!(
+            classify(422, &policy),
+            CallError::Denied(words) if words == "not on Fridays"
+        ));
+        assert!(matches!(
+            classify(
+                409,
+                &json!({"reason": "Conflict", "message": "the object has been modified"})
+            ),
+            CallError::Conflict(_)
         ));
         assert!(matches!(
             classify(503, &json!(null)),

@@ -417,6 +417,7 @@ impl Facade {
                 tracing::warn!(cause, "the control plane is overloaded");
                 ApiError::new(ErrorKind::TooMany, "the control plane is busy; try again")
             }
+            CallError::Denied(words) => ApiError::new(ErrorKind::Conflict, words),
             CallError::Terminating(_) => ApiError::new(
                 ErrorKind::Conflict,
                 "the workspace or tenant is being deleted",
