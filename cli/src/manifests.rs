@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use ecp_package::roots::{FileText, REGISTRY, ROOTS, Release};
+use ecp_package::install;
+use ecp_package::roots::{REGISTRY, ROOTS, Release, RootFile};
 use semver::Version;
 use serde_json::Value;
 
 /// Options of `ecp manifests`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Directory to write into: one directory a package, and `examples/` with one for each.
+    /// Directory to write into: one directory a package, `examples/` with one for each, and
+    /// `install/` with what to apply to a cluster that has Crossplane.
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
     /// Where the packages are or will be published: they depend on each other there.
@@ -26,33 +28,21 @@ fn version(text: &str) -> Result<Version, semver::Error> {
     text.strip_prefix('v').unwrap_or(text).parse()
 }
 
-/// Writes one directory for each package, and one for its examples.
+/// Writes one directory for each package, one for its examples, and the install manifests.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let release =
         Release::new(&options.registry, options.version.clone()).context("reading --registry")?;
     for root in &ROOTS {
-        let mut files = Vec::new();
-        for file in root.files(&release, crds(root.name)) {
-            let text = match file.text {
-                FileText::Object(object) => {
-                    serde_saphyr::to_string(&object).context("writing YAML")?
-                }
-                FileText::Yaml(text) => text.to_owned(),
-            };
-            files.push((file.path, text));
-        }
         let dir = options.out.join(root.name);
         for folder in ["compositions", "crds", "xrds"] {
             clear(&dir.join(folder))?;
         }
-        write(&dir, &files)?;
+        write(&dir, &root.files(&release, crds(root.name)))?;
         let dir = options.out.join("examples").join(root.name);
         clear(&dir)?;
-        let text = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-        let examples: Vec<_> = root.examples().iter().map(text).collect();
-        write(&dir, &examples)?;
+        write(&dir, &root.examples())?;
     }
-    Ok(())
+    write(&options.out.join("install"), &install::manifests(&release))
 }
 
 /// The CRDs of a provider.
@@ -75,9 +65,10 @@ fn clear(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes files, each with its folder.
-fn write(dir: &Path, files: &[(String, String)]) -> anyhow::Result<()> {
-    for (path, text) in files {
-        let path = dir.join(path);
+fn write(dir: &Path, files: &[RootFile]) -> anyhow::Result<()> {
+    for file in files {
+        let path = dir.join(&file.path);
+        let text = file.text.to_yaml().context("writing YAML")?;
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("creating {}", folder.display()))?;

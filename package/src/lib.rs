@@ -6,11 +6,13 @@
 //!
 //! Invariant: no I/O and no `kube`; objects are JSON.
 //!
-//! Entry points: [`compositions`], [`catalogue`], [`roots::ROOTS`].
+//! Entry points: [`compositions`], [`catalogue`], [`roots::ROOTS`],
+//! [`install::manifests`].
 
 mod catalogue;
 mod compositions;
 mod examples;
+pub mod install;
 pub mod roots;
 
 pub use catalogue::{SYSTEM_NAMESPACE, catalogue};

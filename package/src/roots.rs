@@ -26,7 +26,8 @@ pub enum RootKind {
 }
 
 impl RootKind {
-    fn as_str(self) -> &'static str {
+    /// The Kubernetes kind.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Configuration => "Configuration",
             Self::Function => "Function",
@@ -207,22 +208,39 @@ impl Release {
 
 const LABEL_LEN_MAX: usize = 63;
 
-/// A file of a package root.
+/// A file to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootFile {
-    /// Where it is in the root.
+    /// Where it is in its directory.
     pub path: String,
     /// What it holds.
     pub text: FileText,
 }
 
-/// What a file of a package root holds.
+/// What a file holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileText {
-    /// One object, to be written as YAML.
-    Object(Value),
+    /// Objects, to be written as YAML.
+    Objects(Vec<Value>),
     /// YAML as it is.
     Yaml(&'static str),
+}
+
+impl FileText {
+    /// As YAML, one document an object.
+    ///
+    /// # Errors
+    /// An object cannot be written as YAML.
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::ser_error::Error> {
+        match self {
+            Self::Yaml(text) => Ok((*text).to_owned()),
+            Self::Objects(objects) => {
+                let documents: Result<Vec<_>, _> =
+                    objects.iter().map(serde_saphyr::to_string).collect();
+                Ok(documents?.join("---\n"))
+            }
+        }
+    }
 }
 
 impl RootInfo {
@@ -275,7 +293,7 @@ impl RootInfo {
     pub fn files(&self, release: &Release, crds: Vec<Value>) -> Vec<RootFile> {
         let mut files = vec![RootFile {
             path: "crossplane.yaml".into(),
-            text: FileText::Object(self.meta(release)),
+            text: FileText::Objects(vec![self.meta(release)]),
         }];
         files.extend(crds.into_iter().map(|crd| object_file("crds", crd)));
         match self.name {
@@ -290,10 +308,10 @@ impl RootInfo {
         files
     }
 
-    /// Its examples, file name and text. They belong beside the root, not into it: upstream's
-    /// `xpkg build` takes every file of a root for a part of the package.
-    pub fn examples(&self) -> &'static [(&'static str, &'static str)] {
-        match self.name {
+    /// Its examples. They belong beside the root, not into it: upstream's `xpkg build` takes every
+    /// file of a root for a part of the package.
+    pub fn examples(&self) -> Vec<RootFile> {
+        let files: &[(&str, &str)] = match self.name {
             "configuration-ecp" | "configuration-ecp-claims" => &FIRST_VOLUME,
             "provider-ecp" => &[(
                 "workspace-namespace.yaml",
@@ -304,14 +322,19 @@ impl RootInfo {
                 include_str!("../provider-dummy/examples/volume.yaml"),
             )],
             _ => &[],
-        }
+        };
+        let file = |(name, text): &(&str, &'static str)| RootFile {
+            path: (*name).into(),
+            text: FileText::Yaml(text),
+        };
+        files.iter().map(file).collect()
     }
 }
 
 fn object_file(folder: &str, object: Value) -> RootFile {
     RootFile {
         path: format!("{folder}/{}.yaml", object::name(&object)),
-        text: FileText::Object(object),
+        text: FileText::Objects(vec![object]),
     }
 }
 
@@ -336,6 +359,10 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    fn objects(file: &RootFile) -> Vec<Value> {
+        serde_saphyr::from_multiple(&file.text.to_yaml().unwrap()).unwrap()
+    }
 
     fn release(registry: &str, version: &str) -> Release {
         Release::new(registry, version.parse().unwrap()).unwrap()
@@ -372,9 +399,9 @@ mod tests {
             .files(&there, Vec::new())
             .into_iter()
             .filter(|file| file.path.starts_with("compositions/"))
-            .filter_map(|file| match file.text {
-                FileText::Object(object) => Some(object),
-                FileText::Yaml(_) => None,
+            .flat_map(|file| match file.text {
+                FileText::Objects(objects) => objects,
+                FileText::Yaml(_) => Vec::new(),
             })
             .map(|c| c["spec"]["pipeline"][0]["functionRef"]["name"].to_string())
             .collect();
@@ -429,7 +456,7 @@ mod tests {
     fn what_also_works_with_1_20_has_nothing_that_only_2_knows() {
         for root in ROOTS.iter().filter(|root| root.crossplane == ANY) {
             for file in root.files(&release(REGISTRY, "1.0.0"), Vec::new()) {
-                if let FileText::Object(object) = &file.text {
+                for object in objects(&file) {
                     let known = [
                         ("meta.pkg.crossplane.io/v1", root.kind.as_str()),
                         (
@@ -437,12 +464,15 @@ mod tests {
                             "CompositeResourceDefinition",
                         ),
                         ("apiextensions.crossplane.io/v1", "Composition"),
+                        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
                     ];
                     let version = object["apiVersion"].as_str().unwrap();
                     let kind = object["kind"].as_str().unwrap();
                     assert!(known.contains(&(version, kind)), "{}", file.path);
                     // 1.20 ignores the field; any other value would mean something else to it than to 2.
-                    let scope = object["spec"].get("scope");
+                    let scope = object["spec"]
+                        .get("scope")
+                        .filter(|_| kind != "CustomResourceDefinition");
                     assert!(scope.is_none_or(|s| s == "LegacyCluster"), "{}", file.path);
                 }
             }
@@ -455,13 +485,9 @@ mod tests {
             let files = root.files(&release(REGISTRY, "1.0.0"), Vec::new());
             let paths: BTreeSet<_> = files.iter().map(|f| f.path.as_str()).collect();
             assert_eq!(paths.len(), files.len(), "{}", root.name);
-            let texts = files.iter().filter_map(|file| match file.text {
-                FileText::Yaml(text) => Some(text),
-                FileText::Object(_) => None,
-            });
-            for text in texts.chain(root.examples().iter().map(|(_, text)| *text)) {
-                let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
-                assert!(objects.iter().all(|o| o["kind"].is_string()), "{text}");
+            for file in files.iter().chain(&root.examples()) {
+                let all = objects(file);
+                assert!(all.iter().all(|o| o["kind"].is_string()), "{}", file.path);
             }
         }
     }
