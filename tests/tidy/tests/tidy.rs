@@ -17,7 +17,8 @@ const LEVELS: &[&[&str]] = &[
     &["function-ecp", "provider-ecp", "provider-dummy"],
     &["ecp-apiserver", "ecp-engine", "ecp-facade"],
     &["ecp-cli"],
-    &["ecp-harness", "ecp-test-cluster"],
+    &["ecp-test-cluster", "ecp-upstream"],
+    &["ecp-harness"],
     &["ecp-bench", "ecp-conformance", "ecp-e2e", "ecp-tidy"],
 ];
 
