@@ -7,6 +7,7 @@
 //!
 //! Entry points: [`run`]; [`command`], for the reference of the command line.
 
+mod engine;
 mod facade;
 mod logging;
 mod manifests;
@@ -36,6 +37,8 @@ struct Cli {
 enum Command {
     /// Start the whole control plane in one process.
     Up(up::Options),
+    /// Start Crossplane's engine alone, on any Kubernetes API.
+    Engine(engine::Options),
     /// Start the SECA REST API alone, over any Kubernetes API.
     Facade(facade::Options),
     /// Write each package as a directory that `xpkg build` takes: CRDs, XRDs, Compositions.
@@ -54,7 +57,7 @@ pub fn run() -> ExitCode {
     let access_log = match &cli.command {
         Command::Up(options) => options.access_log,
         Command::Facade(_) => true,
-        Command::Manifests(_) => false,
+        Command::Engine(_) | Command::Manifests(_) => false,
     };
     logging::init(cli.verbose, access_log);
     if rustls::crypto::aws_lc_rs::default_provider()
@@ -65,6 +68,7 @@ pub fn run() -> ExitCode {
     }
     let result = match cli.command {
         Command::Up(options) => up::run(options),
+        Command::Engine(options) => engine::run(&options),
         Command::Facade(options) => facade::run(options),
         Command::Manifests(options) => manifests::run(&options),
     };

@@ -70,6 +70,19 @@ pub(crate) async fn apply(client: &Client, kind: &Kind, objects: Vec<Value>) -> 
         .await
 }
 
+/// Applies CRDs; returns when all are served.
+pub(crate) async fn install_crds(client: &Client, crds: Vec<Value>) -> anyhow::Result<()> {
+    let kind = Kind::new(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
+    let names = crds.iter().map(|c| object::name(c).to_owned()).collect();
+    apply(client, &kind, crds).await?;
+    wait_for(client, &kind, names, "Established").await
+}
+
 /// Creates an object unless one of its name exists; returns whether it did.
 pub(crate) async fn create_if_absent(
     client: &Client,

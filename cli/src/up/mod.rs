@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output::{self, Hint};
 use data_dir::{DataDir, Endpoints};
+pub(crate) use install::install_crds;
 pub(crate) use options::{Options, ProfileOption, ReferencesOption, policies, references, region};
 use parts::Parts;
 pub(crate) use parts::Signals;
@@ -152,18 +153,10 @@ async fn install_and_start(
     use install::{Kind, apply, create_if_absent, wait_for};
 
     let client = client::in_process(server, "install");
-    let crd = Kind::new(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    );
     let mut crds = ecp_engine::crds();
     crds.extend(provider_ecp::crds());
     crds.extend(provider_dummy::crds());
-    let names = crds.iter().map(|c| object::name(c).to_owned()).collect();
-    apply(&client, &crd, crds).await?;
-    wait_for(&client, &crd, names, "Established").await?;
+    install_crds(&client, crds).await?;
 
     progress.step("starting controllers");
     let cloud = (!options.ephemeral).then(|| data_dir.cloud());

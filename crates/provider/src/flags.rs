@@ -73,17 +73,8 @@ impl Flags {
 
     /// Who stands for election for a provider.
     fn candidate(&self, provider: &Provider) -> Candidate {
-        // The pod's name, where there is one; the process makes it unique in any case.
-        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
-        Candidate {
-            namespace: self.leader_election_namespace.clone(),
-            lease: format!("crossplane-leader-election-provider-{}", provider.name),
-            identity: format!(
-                "{host}_{}_{:08x}",
-                std::process::id(),
-                rand::random::<u32>()
-            ),
-        }
+        let lease = format!("crossplane-leader-election-provider-{}", provider.name);
+        Candidate::new(&self.leader_election_namespace, &lease)
     }
 
     /// What a provider's `main` does: logs as JSON, a client from the pod's service account or the
@@ -110,7 +101,8 @@ impl Flags {
             .await
             .context("finding a Kubernetes API")?;
         let shutdown = CancellationToken::new();
-        let serving = server::serve(self.metrics_address, metrics, shutdown.clone());
+        let encode = move || metrics.encode();
+        let serving = server::serve(self.metrics_address, encode, shutdown.clone());
         let running = self.lead(provider, client, shutdown.clone(), run);
         let mut terminate = signal(SignalKind::terminate()).context("catching SIGTERM")?;
         let stopping = async {
@@ -156,29 +148,10 @@ impl Flags {
         if !self.leader_election {
             return run(client, shutdown).await;
         }
-        let candidate = self.candidate(provider);
-        tokio::select! {
-            () = shutdown.cancelled() => return Ok(()),
-            () = candidate.win(&client) => {}
-        }
-        // The lease is given up only when nothing is reconciled any more.
-        let released = CancellationToken::new();
-        let holding = candidate.hold(&client, released.clone());
-        let running = async {
-            let result = run(client.clone(), shutdown.clone()).await;
-            released.cancel();
-            result
+        let work = {
+            let (client, shutdown) = (client.clone(), shutdown.clone());
+            || run(client, shutdown)
         };
-        tokio::pin!(holding, running);
-        tokio::select! {
-            result = &mut running => {
-                holding.await;
-                result
-            }
-            () = &mut holding => {
-                // Not a graceful end: another replica may be at work already.
-                anyhow::bail!("lost the leadership");
-            }
-        }
+        self.candidate(provider).lead(&client, shutdown, work).await
     }
 }

@@ -1,4 +1,4 @@
-//! Leader election over a Lease, for a provider that runs in more than one pod.
+//! Leader election over a Lease, for a controller that runs in more than one pod.
 //!
 //! Only the holder reconciles; it ends its process when it cannot renew in time, so that two never
 //! reconcile at the same time. Replicas judge age by their own clocks and by when they saw the
@@ -53,6 +53,60 @@ fn judge(spec: Option<&LeaseSpec>, identity: &str, unchanged_for: Duration) -> V
 }
 
 impl Candidate {
+    /// This process, under a name that no other one has.
+    pub fn new(namespace: &str, lease: &str) -> Self {
+        // The pod's name, where there is one; the rest makes it unique in any case.
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".into());
+        Self {
+            namespace: namespace.to_owned(),
+            lease: lease.to_owned(),
+            identity: format!(
+                "{host}_{}_{:08x}",
+                std::process::id(),
+                rand::random::<u32>()
+            ),
+        }
+    }
+
+    /// Does `work` once this replica leads, and no longer than it leads. The work must end by
+    /// itself after `shutdown`; the Lease is given up then.
+    ///
+    /// # Errors
+    /// The work fails, or the Lease is lost: then the process must end at once.
+    pub async fn lead<F>(
+        &self,
+        client: &Client,
+        shutdown: CancellationToken,
+        work: impl FnOnce() -> F,
+    ) -> anyhow::Result<()>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = self.win(client) => {}
+        }
+        // The lease is given up only when nothing is reconciled any more.
+        let released = CancellationToken::new();
+        let holding = self.hold(client, released.clone());
+        let working = async {
+            let result = work().await;
+            released.cancel();
+            result
+        };
+        tokio::pin!(holding, working);
+        tokio::select! {
+            result = &mut working => {
+                holding.await;
+                result
+            }
+            () = &mut holding => {
+                // Not a graceful end: another replica may be at work already.
+                anyhow::bail!("lost the leadership");
+            }
+        }
+    }
+
     fn api(&self, client: &Client) -> Api<Lease> {
         Api::namespaced(client.clone(), &self.namespace)
     }

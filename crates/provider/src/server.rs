@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP, for a provider that runs in a pod.
+//! Health and metrics over HTTP, for a controller that runs in a pod.
 
 use std::net::SocketAddr;
 
@@ -9,21 +9,20 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::metrics::Metrics;
-
-/// Serves `/metrics`, `/healthz` and `/readyz` until `shutdown`.
+/// Serves `/metrics`, `/healthz` and `/readyz` until `shutdown`. `encode` gives the metrics, in
+/// the OpenMetrics text format.
 ///
 /// # Errors
 /// The address cannot be bound, or the listener fails.
 pub async fn serve(
     address: SocketAddr,
-    metrics: Metrics,
+    encode: impl Fn() -> String + Clone + Send + Sync + 'static,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     info!(address = %listener.local_addr()?, "serves metrics");
     let encode = move || {
-        let text = metrics.encode();
+        let text = encode();
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         async move { ([(CONTENT_TYPE, content_type)], text) }
     };
