@@ -5,7 +5,8 @@ use ecp_xrds::Flavour;
 use serde_json::{Value, json};
 
 use crate::catalogue;
-use crate::roots::{FileText, ROOTS, Release, RootFile, RootInfo, RootKind};
+use crate::roots::{FileText, ROOTS, Release, RootFile, RootInfo};
+use crate::xpkg::PackageKind;
 
 /// Where the REST API is reached, until somebody says better.
 const PUBLIC_URL: &str = "https://seca.example.org";
@@ -38,7 +39,7 @@ fn packages(release: &Release, flavour: Flavour) -> Vec<Value> {
     let package = |root: &RootInfo| {
         let image = format!("{}:{}", release.repository(root.name), release.tag());
         let mut spec = json!({"package": image});
-        if root.kind != RootKind::Configuration {
+        if root.kind != PackageKind::Configuration {
             spec["runtimeConfigRef"] = json!({
                 "apiVersion": "pkg.crossplane.io/v1beta1",
                 "kind": "DeploymentRuntimeConfig",

@@ -4,16 +4,20 @@
 //! Compositions are files of `compositions/`, written for [`Flavour::V2`]; those of the other
 //! flavour are made from them. The manifests of `examples/first-volume` are here for demos.
 //!
+//! [`xpkg`] reads and writes packages, ours and others'.
+//!
 //! Invariant: no I/O and no `kube`; objects are JSON.
 //!
 //! Entry points: [`compositions`], [`catalogue`], [`roots::ROOTS`],
-//! [`install::manifests`].
+//! [`install::manifests`], [`xpkg::Package`].
 
 mod catalogue;
 mod compositions;
 mod examples;
 pub mod install;
+pub mod limits;
 pub mod roots;
+pub mod xpkg;
 
 pub use catalogue::{SYSTEM_NAMESPACE, catalogue};
 pub use compositions::compositions;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::compositions;
 use crate::examples::FIRST_VOLUME;
+use crate::xpkg::{PackageKind, to_dns_label};
 
 /// Where our packages are published.
 pub const REGISTRY: &str = "ghcr.io/eu-sovereign-cloud";
@@ -14,35 +15,14 @@ pub const REGISTRY: &str = "ghcr.io/eu-sovereign-cloud";
 const SOURCE: &str = "https://github.com/eu-sovereign-cloud/ecp";
 const MAINTAINER: &str = "ECP maintainers <https://github.com/eu-sovereign-cloud/ecp>";
 
-/// The kinds of package that Crossplane knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RootKind {
-    /// XRDs and Compositions.
-    Configuration,
-    /// A composition function.
-    Function,
-    /// CRDs of managed resources, and their controllers.
-    Provider,
-}
-
-impl RootKind {
-    /// The Kubernetes kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Configuration => "Configuration",
-            Self::Function => "Function",
-            Self::Provider => "Provider",
-        }
-    }
-
-    /// What it tells Crossplane it can do; releases that do not know capabilities ignore them.
-    fn capabilities(self) -> Option<Value> {
-        match self {
-            Self::Configuration => None,
-            Self::Function => Some(json!(["composition"])),
-            // The provider starts before its CRDs exist: Crossplane makes those that are wanted.
-            Self::Provider => Some(json!(["safe-start"])),
-        }
+/// What a package of a kind tells Crossplane it can do; releases that do not know capabilities
+/// ignore them.
+fn capabilities(kind: PackageKind) -> Option<Value> {
+    match kind {
+        PackageKind::Configuration => None,
+        PackageKind::Function => Some(json!(["composition"])),
+        // The provider starts before its CRDs exist: Crossplane makes those that are wanted.
+        PackageKind::Provider => Some(json!(["safe-start"])),
     }
 }
 
@@ -52,7 +32,7 @@ pub struct RootInfo {
     /// Name of the package and of its repository.
     pub name: &'static str,
     /// What it is.
-    pub kind: RootKind,
+    pub kind: PackageKind,
     title: &'static str,
     description: &'static str,
     readme: &'static str,
@@ -70,7 +50,7 @@ const ANY: &str = ">=v1.20.0-0";
 pub const ROOTS: [RootInfo; 5] = [
     RootInfo {
         name: "function-ecp",
-        kind: RootKind::Function,
+        kind: PackageKind::Function,
         title: "ECP composition function",
         description: "Turns SECA resources into the managed resources of a cloud.",
         readme: include_str!("../function-ecp/README.md"),
@@ -79,7 +59,7 @@ pub const ROOTS: [RootInfo; 5] = [
     },
     RootInfo {
         name: "provider-ecp",
-        kind: RootKind::Provider,
+        kind: PackageKind::Provider,
         title: "ECP provider",
         description: "Namespaces of SECA workspaces, and contents of SECA networks.",
         readme: include_str!("../provider-ecp/README.md"),
@@ -88,7 +68,7 @@ pub const ROOTS: [RootInfo; 5] = [
     },
     RootInfo {
         name: "provider-dummy",
-        kind: RootKind::Provider,
+        kind: PackageKind::Provider,
         title: "ECP dummy cloud",
         description: "A simulated cloud, for trying the European Control Plane and for tests.",
         readme: include_str!("../provider-dummy/README.md"),
@@ -97,7 +77,7 @@ pub const ROOTS: [RootInfo; 5] = [
     },
     RootInfo {
         name: "configuration-ecp",
-        kind: RootKind::Configuration,
+        kind: PackageKind::Configuration,
         title: "European Control Plane",
         description: "The SECA API as namespaced composite resources.",
         readme: include_str!("../configuration-ecp/README.md"),
@@ -106,7 +86,7 @@ pub const ROOTS: [RootInfo; 5] = [
     },
     RootInfo {
         name: "configuration-ecp-claims",
-        kind: RootKind::Configuration,
+        kind: PackageKind::Configuration,
         title: "European Control Plane (claims)",
         description: "The SECA API as claims.",
         readme: include_str!("../configuration-ecp-claims/README.md"),
@@ -188,25 +168,9 @@ impl Release {
     pub fn object_name(&self, package: &str) -> String {
         let repository = self.repository(package);
         let path = repository.split_once('/').map_or("", |(_, path)| path);
-        let label: String = path
-            .bytes()
-            .enumerate()
-            .take(LABEL_LEN_MAX)
-            .filter_map(|(i, b)| match b {
-                b'a'..=b'z' | b'0'..=b'9' => Some(char::from(b)),
-                b'.' | b'/' | b':' | b'-'
-                    if i != 0 && i != LABEL_LEN_MAX - 1 && i != path.len() - 1 =>
-                {
-                    Some('-')
-                }
-                _ => None,
-            })
-            .collect();
-        label.trim_matches('-').to_owned()
+        to_dns_label(path)
     }
 }
-
-const LABEL_LEN_MAX: usize = 63;
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,7 +216,7 @@ impl RootInfo {
     /// Its `crossplane.yaml`.
     pub fn meta(&self, release: &Release) -> Value {
         let mut spec = json!({"crossplane": {"version": self.crossplane}});
-        if let Some(capabilities) = self.kind.capabilities() {
+        if let Some(capabilities) = capabilities(self.kind) {
             spec["capabilities"] = capabilities;
         }
         let depends_on: Vec<Value> = self
