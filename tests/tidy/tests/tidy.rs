@@ -13,7 +13,7 @@ const LEVELS: &[&[&str]] = &[
     &["ecp-schema"],
     &["ecp-patch", "ecp-store", "ecp-xrds"],
     &["ecp-xr", "ecp-provider", "ecp-package"],
-    &["ecp-fnproto"],
+    &["ecp-fnproto", "ecp-oci"],
     &["function-ecp", "provider-ecp", "provider-dummy"],
     &["ecp-apiserver", "ecp-engine", "ecp-facade"],
     &["ecp-cli"],
