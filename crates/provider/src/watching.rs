@@ -68,7 +68,10 @@ async fn follow(
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                failures = 0;
+                // A new attempt begins with `Init`, whether or not the list then succeeds.
+                if !matches!(event, watcher::Event::Init) {
+                    failures = 0;
+                }
                 match event {
                     watcher::Event::Init => listed = Some(BTreeSet::new()),
                     watcher::Event::InitApply(object) => {

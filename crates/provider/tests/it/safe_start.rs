@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ecp_provider::{Options, managed_crd};
@@ -13,12 +14,12 @@ use tower::ServiceExt as _;
 
 use crate::fake::{Cluster, Thing, until};
 
-/// A client that may not see CRDs, and how often it tried.
-fn without_crds(cluster: &Cluster) -> (Client, Arc<AtomicUsize>) {
+/// A client that may not see a resource, and how often it tried.
+fn without(cluster: &Cluster, resource: &'static str) -> (Client, Arc<AtomicUsize>) {
     let tries = Arc::new(AtomicUsize::new(0));
     let (server, counted) = (Arc::clone(cluster.server()), Arc::clone(&tries));
     let service = tower::service_fn(move |request: http::Request<Body>| {
-        let refused = request.uri().path().contains("customresourcedefinitions");
+        let refused = request.uri().path().contains(resource);
         if refused {
             counted.fetch_add(1, Ordering::Relaxed);
         }
@@ -30,7 +31,7 @@ fn without_crds(cluster: &Cluster) -> (Client, Arc<AtomicUsize>) {
             }
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
-                "reason": "Forbidden", "message": "CRDs are forbidden",
+                "reason": "Forbidden", "message": "forbidden",
             });
             let body = Either::Right(Full::new(Bytes::from(status.to_string())));
             let answer = http::Response::builder().status(403);
@@ -54,7 +55,7 @@ async fn a_kind_is_reconciled_as_soon_as_its_crd_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_is_reconciled_without_the_right_to_see_crds() {
     let cluster = Cluster::bare(Vec::new()).await;
-    let (client, tries) = without_crds(&cluster);
+    let (client, tries) = without(&cluster, "customresourcedefinitions");
     cluster.run(client, Options::default());
     until("it asked for CRDs", async || {
         (tries.load(Ordering::Relaxed) > 0).then_some(())
@@ -63,4 +64,19 @@ async fn a_kind_is_reconciled_without_the_right_to_see_crds() {
     cluster.install(vec![managed_crd::<Thing>()]).await;
     cluster.thing("a", json!({}), json!({})).await;
     cluster.reason("a", "Ready", "Available").await;
+}
+
+/// Rights may be given after the provider has started; until then it must not storm the API.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_forbidden_is_tried_less_and_less() {
+    let cluster = Cluster::bare(vec![managed_crd::<Thing>()]).await;
+    let (client, tries) = without(&cluster, "things");
+    let start = Instant::now();
+    cluster.run(client, Options::default());
+    until("it tried seven times", async || {
+        (tries.load(Ordering::Relaxed) >= 7).then_some(())
+    })
+    .await;
+    // Delays double from 50 ms and are at least half of that.
+    assert!(start.elapsed() >= Duration::from_millis(25 * 63));
 }
