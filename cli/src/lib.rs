@@ -13,6 +13,7 @@ mod logging;
 mod manifests;
 mod output;
 mod up;
+mod xpkg;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,9 @@ enum Command {
     /// Write each package as a directory that `xpkg build` takes: CRDs, XRDs, Compositions.
     #[command(disable_version_flag = true)]
     Manifests(manifests::Options),
+    /// Build, push, pull, explain and install packages.
+    #[command(disable_version_flag = true)]
+    Xpkg(xpkg::Options),
 }
 
 /// The definition of the command line.
@@ -57,7 +61,7 @@ pub fn run() -> ExitCode {
     let access_log = match &cli.command {
         Command::Up(options) => options.access_log,
         Command::Facade(_) => true,
-        Command::Engine(_) | Command::Manifests(_) => false,
+        Command::Engine(_) | Command::Manifests(_) | Command::Xpkg(_) => false,
     };
     logging::init(cli.verbose, access_log);
     if rustls::crypto::aws_lc_rs::default_provider()
@@ -71,6 +75,7 @@ pub fn run() -> ExitCode {
         Command::Engine(options) => engine::run(&options),
         Command::Facade(options) => facade::run(options),
         Command::Manifests(options) => manifests::run(&options),
+        Command::Xpkg(options) => xpkg::run(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

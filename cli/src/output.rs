@@ -9,6 +9,14 @@ pub(crate) fn note(text: &str) {
     drop(writeln!(stderr, "{text}"));
 }
 
+/// Writes data to stdout, and the end of its line. Whoever reads no further has enough.
+pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+    match writeln!(io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
 /// Writes an error with all its causes, and its hint when it has one.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&describe(error));

@@ -1,5 +1,7 @@
 //! Credentials of registries, as Docker keeps them.
 
+use std::path::PathBuf;
+
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use oci_client::secrets::RegistryAuth;
 
@@ -18,22 +20,21 @@ pub(crate) async fn find(options: &Options, registry: &str) -> Result<RegistryAu
         registry: registry.into(),
         why,
     };
+    let mut configs = Vec::new();
     for secret in &options.pull_secrets {
-        for name in &names {
-            let found = docker_credential::get_credential_from_reader(secret.as_slice(), name);
-            if let Some(auth) = auth(found).map_err(failed)? {
-                return Ok(auth);
-            }
-        }
+        configs.push(without_helpers(secret).map_err(failed)?);
     }
-    if !options.docker_config {
-        return Ok(RegistryAuth::Anonymous);
+    if options.docker_config {
+        configs.extend(docker_config().map_err(failed)?);
     }
     // A helper is a program, which takes its time.
     let found = tokio::task::spawn_blocking(move || {
-        for name in &names {
-            if let Some(auth) = auth(docker_credential::get_credential(name))? {
-                return Ok(auth);
+        for config in &configs {
+            for name in &names {
+                let found = docker_credential::get_credential_from_reader(config.as_slice(), name);
+                if let Some(auth) = auth(found)? {
+                    return Ok(auth);
+                }
             }
         }
         Ok(RegistryAuth::Anonymous)
@@ -42,6 +43,32 @@ pub(crate) async fn find(options: &Options, registry: &str) -> Result<RegistryAu
         .await
         .map_err(|error| failed(error.to_string()))?
         .map_err(failed)
+}
+
+/// A pull secret with its passwords alone: whoever writes one must not make us run a program.
+fn without_helpers(secret: &[u8]) -> Result<Vec<u8>, String> {
+    let config: serde_json::Value = serde_json::from_slice(secret)
+        .map_err(|error| format!("the pull secret is no config.json of Docker: {error}"))?;
+    Ok(serde_json::json!({"auths": config["auths"]})
+        .to_string()
+        .into_bytes())
+}
+
+/// Docker's file, if there is one.
+fn docker_config() -> Result<Option<Vec<u8>>, String> {
+    let folder = match std::env::var_os("DOCKER_CONFIG") {
+        Some(folder) => PathBuf::from(folder),
+        None => match std::env::home_dir() {
+            Some(home) => home.join(".docker"),
+            None => return Ok(None),
+        },
+    };
+    let file = folder.join("config.json");
+    match std::fs::read(&file) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{}: {error}", file.display())),
+    }
 }
 
 fn auth(
@@ -59,10 +86,7 @@ fn auth(
         Ok(DockerCredential::IdentityToken(_)) => {
             Err("an identity token is kept for it: log in with a user name and a password".into())
         }
-        Err(
-            CredentialRetrievalError::NoCredentialConfigured
-            | CredentialRetrievalError::ConfigNotFound,
-        ) => Ok(None),
+        Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(None),
         Err(CredentialRetrievalError::HelperFailure { stdout, stderr, .. })
             if (stdout.clone() + &stderr).contains("credentials not found") =>
         {
@@ -110,6 +134,8 @@ mod tests {
                 "{error}"
             );
         }
+        let helper = r#"{"credsStore": "none", "credHelpers": {"x.io": "none"}, "auths": {}}"#;
+        assert_eq!(of(helper, "x.io").await, Ok(RegistryAuth::Anonymous));
         let error = of("{", "x.io").await.unwrap_err();
         assert!(error.contains("config.json"), "{error}");
     }
