@@ -270,15 +270,22 @@ impl Repository {
                 progress.advance(&of, (to - from) as u64);
                 Ok(bytes.slice(from..to))
             });
-            self.client
-                .push_blob_stream(
-                    &self.reference,
-                    futures::stream::iter(pieces),
-                    digest.as_str(),
-                    Some(size),
-                )
-                .await
-                .map_err(self.failed(&format!("pushing {digest} to")))?;
+            let pushed = self.client.push_blob_stream(
+                &self.reference,
+                futures::stream::iter(pieces),
+                digest.as_str(),
+                Some(size),
+            );
+            match pushed.await {
+                // Some registries do not say where it is now, which nobody needs to know.
+                Err(OciDistributionError::RegistryNoLocationError)
+                    if self
+                        .client
+                        .blob_exists(&self.reference, digest.as_str())
+                        .await
+                        .unwrap_or(false) => {}
+                pushed => drop(pushed.map_err(self.failed(&format!("pushing {digest} to")))?),
+            }
         }
         progress.end(digest);
         Ok(())
@@ -291,10 +298,14 @@ impl Repository {
         bytes: Bytes,
         media_type: &str,
     ) -> Result<(), Error> {
-        let to = match digest {
-            Some(digest) => self.at(digest),
-            None => self.clone(),
-        };
+        let mut to = self.clone();
+        if let Some(digest) = digest {
+            // As if it were a tag: oci-client 0.18 panics when a registry says nothing of where a
+            // manifest that was pushed by its digest is.
+            let (registry, repository) = (self.reference.registry(), self.reference.repository());
+            let tag = digest.to_string();
+            to.reference = Reference::with_tag(registry.into(), repository.into(), tag);
+        }
         let content_type = media_type.parse().map_err(|_| Error::Manifest {
             what: self.reference.to_string(),
             why: format!("media type {media_type:?}"),

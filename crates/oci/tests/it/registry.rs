@@ -67,9 +67,9 @@ async fn handle(State(content): State<Content>, request: Request) -> Response {
                 let by_digest = format!("{repository}/manifests/{}", Digest::of(&body));
                 content.insert(by_digest, (kind.clone(), body.clone()));
             }
-            content.insert(to.clone(), (kind, body));
-            let to = format!("/v2/{to}");
-            (StatusCode::CREATED, [(header::LOCATION, to)]).into_response()
+            content.insert(to, (kind, body));
+            // Like go-containerregistry's, it does not say where.
+            StatusCode::CREATED.into_response()
         }
         _ if path.ends_with("/tags/list") => {
             let prefix = path.replace("tags/list", "manifests/");
