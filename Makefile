@@ -15,6 +15,10 @@ demo: ## Start it and apply examples/first-volume
 test: ## Run all tests
 	$(CARGO) test --locked --workspace --quiet
 
+test-processes: ## Run the REST and contract tests with every part as a process, on a real Kubernetes API (needs Go)
+	ECP_TEST_BACKEND=processes $(CARGO) test --locked --workspace --quiet --test e2e rest::
+	ECP_TEST_BACKEND=processes $(CARGO) test --locked --workspace --quiet --test contract -- conformance_reject
+
 secatest: ## Run the SECA conformance suite, whose binary ECP_TEST_SECATEST names
 	$(CARGO) test --locked --quiet -p ecp-conformance --test secatest
 
@@ -43,4 +47,4 @@ docs: ## Build the API docs of all crates
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-.PHONY: run demo test secatest lint generate pre-commit bench package docs help
+.PHONY: run demo test test-processes secatest lint generate pre-commit bench package docs help

@@ -15,6 +15,7 @@
 //!
 //! Entry points: [`compose`], [`plain`], [`server::serve`].
 
+mod cli;
 pub mod clouds;
 mod compose;
 mod kinds;
@@ -28,6 +29,7 @@ mod xr;
 
 use std::sync::Arc;
 
+pub use cli::main;
 pub use compose::compose;
 
 /// The name compositions call the function by: that which Crossplane's package manager gives a

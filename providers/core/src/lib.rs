@@ -8,6 +8,7 @@
 //!
 //! Entry points: [`run`], [`crds`].
 
+mod cli;
 mod contents;
 mod deletion;
 mod external;
@@ -25,6 +26,8 @@ use contents::{Contents, Owner, OwnerKind};
 use external::Namespaces;
 use kinds::{NetworkContents, PROVIDER, WorkspaceNamespace};
 use networks::Networks;
+
+pub use cli::main;
 
 /// How the provider runs.
 #[derive(Clone, Debug, Default)]

@@ -7,6 +7,7 @@
 //!
 //! Entry points: [`run`], [`run_with`] (with a cloud to look into), [`crds`].
 
+mod cli;
 pub mod cloud;
 pub mod config;
 pub mod external;
@@ -26,6 +27,8 @@ use cloud::Cloud;
 use config::ConfigSpec;
 use external::DummyExternal;
 use kinds::PROVIDER;
+
+pub use cli::main;
 
 /// How the provider runs.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,14 @@
-//! Starts the real `ecp up` for tests and talks to it: REST, the Kubernetes API, `kubectl`.
+//! Starts the control plane for tests and talks to it: REST, the Kubernetes API, `kubectl`.
+//!
+//! It is the real `ecp up`, or, where `ECP_TEST_BACKEND` is `processes`, every part as a process of
+//! its own on a real Kubernetes API.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
     clippy::print_stderr,
     reason = "a skip and the log of a failure must be seen"
 )]
 
+mod parts;
 pub mod scale;
 
 use std::ffi::OsString;
@@ -16,16 +20,30 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use parts::Parts;
+
 /// The binary under test, which Cargo names to the integration tests of the package that has it
 /// (docs/decisions/0008-binary-under-test.md).
 pub fn binary() -> PathBuf {
-    let own = |(name, path): (OsString, OsString)| {
-        let name = name.to_str()?;
-        name.starts_with("CARGO_BIN_EXE_").then(|| path.into())
-    };
-    let found = std::env::vars_os().find_map(own);
-    found.expect("run by `cargo test`, in a package with a binary")
+    part("ecp")
 }
+
+/// The binary of a part: `ecp`, `function-ecp` and so on, with the package's suffix.
+fn part(name: &str) -> PathBuf {
+    let wanted = |(variable, path): (OsString, OsString)| {
+        let binary = variable.to_str()?.strip_prefix("CARGO_BIN_EXE_")?;
+        let suffix = binary.strip_prefix(name)?;
+        ["-for-", "-under-"]
+            .iter()
+            .any(|s| suffix.starts_with(s))
+            .then(|| path.into())
+    };
+    let found = std::env::vars_os().find_map(wanted);
+    found.unwrap_or_else(|| panic!("run by `cargo test`, in a package with a binary {name}-..."))
+}
+
+/// Selects the backend: `processes`, or `ecp up` without it.
+const BACKEND: &str = "ECP_TEST_BACKEND";
 
 /// How long any condition may take to come true.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -38,14 +56,13 @@ pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// A running `ecp up`, killed when dropped.
+/// A running control plane, killed when dropped.
 #[derive(Debug)]
 pub struct Ecp {
-    child: Child,
-    /// Its data directory.
+    running: Running,
+    /// Its data directory; `kubeconfig` and `token` are in it.
     pub dir: PathBuf,
     _temp: Option<Arc<tempfile::TempDir>>,
-    log: Arc<Mutex<String>>,
     /// Base URL of the REST API, without a trailing slash.
     pub rest: String,
     /// Base URL of the Kubernetes API.
@@ -53,6 +70,15 @@ pub struct Ecp {
     /// The administrator's token.
     pub token: String,
     http: reqwest::Client,
+}
+
+/// What runs.
+#[derive(Debug)]
+enum Running {
+    /// `ecp up`, and its log.
+    One(Child, Arc<Mutex<String>>),
+    /// A process for each part.
+    Parts(Parts),
 }
 
 /// An answer of the REST API.
@@ -67,15 +93,36 @@ pub struct Answer {
 }
 
 impl Ecp {
-    /// Starts in a fresh temporary directory.
+    /// Starts in a fresh temporary directory, with options of `ecp up`.
     pub async fn start(args: &[&str]) -> Self {
+        if std::env::var_os(BACKEND).is_some_and(|backend| backend == "processes") {
+            return Self::start_parts(args).await;
+        }
         let temp = Arc::new(tempfile::tempdir().unwrap());
         let mut ecp = Self::start_in(temp.path(), args).await;
         ecp._temp = Some(temp);
         ecp
     }
 
-    /// Starts in a given directory.
+    async fn start_parts(args: &[&str]) -> Self {
+        let parts = Parts::start(args).await;
+        let parts = parts.unwrap_or_else(|| panic!("{BACKEND}=processes needs go"));
+        let dir = parts.cluster.dir().join("admin");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::copy(parts.cluster.kubeconfig(), dir.join("kubeconfig")).unwrap();
+        std::fs::write(dir.join("token"), parts.token).unwrap();
+        Self {
+            dir,
+            _temp: None,
+            rest: parts.rest.clone(),
+            api: parts.cluster.url.clone(),
+            token: parts.token.into(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            running: Running::Parts(parts),
+        }
+    }
+
+    /// Starts `ecp up` in a given directory.
     pub async fn start_in(dir: &Path, args: &[&str]) -> Self {
         Self::start_with(Command::new(binary()), dir, args).await
     }
@@ -135,10 +182,9 @@ impl Ecp {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
-            child,
+            running: Running::One(child, log),
             dir,
             _temp: None,
-            log,
             rest: endpoints["rest"].as_str().unwrap().into(),
             api: endpoints["api"].as_str().unwrap().into(),
             token: token.trim().into(),
@@ -148,18 +194,29 @@ impl Ecp {
 
     /// What it has printed so far.
     pub fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        match &self.running {
+            Running::One(_, log) => log.lock().unwrap().clone(),
+            Running::Parts(parts) => parts.log(),
+        }
+    }
+
+    /// The process of `ecp up`.
+    fn child(&mut self) -> &mut Child {
+        match &mut self.running {
+            Running::One(child, _) => child,
+            Running::Parts(_) => panic!("only `ecp up` is one process"),
+        }
     }
 
     /// `kill -9`.
     pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child().kill().unwrap();
+        self.child().wait().unwrap();
     }
 
     /// Ctrl-C, and the exit status.
     pub fn interrupt(mut self) -> std::process::ExitStatus {
-        let pid = self.child.id().to_string();
+        let pid = self.child().id().to_string();
         assert!(
             Command::new("kill")
                 .args(["-INT", &pid])
@@ -174,7 +231,7 @@ impl Ecp {
     pub fn ended(&mut self) -> std::process::ExitStatus {
         let started = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child().try_wait().unwrap() {
                 return status;
             }
             assert!(
@@ -259,6 +316,9 @@ impl Ecp {
 
     /// What [`scale::fill`] needs to know of it.
     pub fn plane(&self) -> scale::Plane {
+        let Running::One(child, _) = &self.running else {
+            panic!("only `ecp up` is one process");
+        };
         let ca = std::fs::read(self.dir.join("pki/ca.crt")).unwrap();
         let mut headers = reqwest::header::HeaderMap::new();
         let bearer = format!("Bearer {}", self.token);
@@ -271,7 +331,7 @@ impl Ecp {
             http: http.build().unwrap(),
             rest: self.rest.clone(),
             api: self.api.clone(),
-            pid: self.child.id(),
+            pid: child.id(),
         }
     }
 
@@ -302,6 +362,19 @@ impl Ecp {
     pub async fn items(&self, group: &str, plural: &str) -> Vec<Value> {
         let list = self.raw(&format!("/apis/{group}/{plural}")).await;
         list["items"].as_array().unwrap().clone()
+    }
+
+    /// Waits until a list has this many items, everywhere.
+    pub async fn until_items(&self, group: &str, plural: &str, count: usize) {
+        let started = Instant::now();
+        loop {
+            let items = self.items(group, plural).await;
+            if items.len() == count {
+                return;
+            }
+            assert!(started.elapsed() < DEADLINE, "{plural}: {items:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Waits until there is an event with a reason.
@@ -388,10 +461,12 @@ impl Ecp {
 
 impl Drop for Ecp {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        if let Running::One(child, _) = &mut self.running {
+            drop(child.kill());
+            drop(child.wait());
+        }
         if std::thread::panicking() {
-            eprintln!("--- log of ecp up\n{}", self.log());
+            eprintln!("--- log of the control plane\n{}", self.log());
         }
     }
 }

@@ -288,6 +288,7 @@ fn makefile_targets_are_documented() {
         "run",
         "demo",
         "test",
+        "test-processes",
         "secatest",
         "lint",
         "generate",

@@ -1,0 +1,33 @@
+//! The `main` of the binary: the provider in a process of its own.
+
+use clap::Parser;
+use ecp_provider::{Flags, Metrics};
+
+/// The provider of what every cloud needs.
+#[derive(Debug, Parser)]
+#[command(name = "provider-ecp", version)]
+struct Cli {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Runs the provider as this process's command line says, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// An address cannot be listened on, or what is to be talked to cannot be reached.
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    // Fails only when one is installed already, and there is but one in this workspace.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let metrics = Metrics::default();
+    let options = crate::Options {
+        runtime: cli.flags.options(),
+        metrics: metrics.clone(),
+    };
+    cli.flags
+        .serve(&crate::kinds::PROVIDER, metrics, |client, shutdown| {
+            crate::run(client, options, shutdown)
+        })
+        .await
+}
