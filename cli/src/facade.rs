@@ -206,11 +206,11 @@ fn access(options: &Options, stop: &CancellationToken) -> anyhow::Result<Access>
     options.rest.access(administrators, stop)
 }
 
-/// Tells when others than the owner may read a file of secrets.
+/// Tells when anybody may read a file of secrets. A group may: it is the pod's, for mounted Secrets.
 fn warn_if_open(path: &Path) {
     #[cfg(unix)]
     if let Ok(metadata) = std::fs::metadata(path)
-        && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
+        && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o007 != 0
     {
         note(&format!(
             "warning: others can read {}; chmod 600 it",

@@ -205,4 +205,80 @@ mod tests {
             );
         }
     }
+
+    fn facade() -> Vec<Value> {
+        serde_saphyr::from_multiple(include_str!("../install/facade.yaml")).unwrap()
+    }
+
+    /// The plain manifests are what the chart makes; Helm is not needed to see that they are of
+    /// this chart, since `make chart` notes its digest: `find . -type f | sort | xargs sha256sum |
+    /// sha256sum`.
+    #[test]
+    fn the_plain_manifests_are_those_of_the_chart() {
+        use sha2::{Digest as _, Sha256};
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("install/facade");
+        let mut files = BTreeMap::new();
+        for folder in ["", "templates"] {
+            for entry in std::fs::read_dir(dir.join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_file() {
+                    let name = path.strip_prefix(&dir).unwrap().display().to_string();
+                    let digest = Sha256::digest(std::fs::read(&path).unwrap());
+                    files.insert(format!("./{name}"), hex::encode(digest));
+                }
+            }
+        }
+        let list: String = files.iter().map(|(n, d)| format!("{d}  {n}\n")).collect();
+        let digest = hex::encode(Sha256::digest(list));
+        let head = include_str!("../install/facade.yaml")
+            .lines()
+            .next()
+            .unwrap();
+        assert!(
+            head.ends_with(&digest),
+            "`make chart` refreshes facade.yaml"
+        );
+        let chart = include_str!("../install/facade/Chart.yaml");
+        let version = concat!("\nappVersion: ", env!("CARGO_PKG_VERSION"), "\n");
+        assert!(chart.contains(version), "{version}");
+    }
+
+    #[test]
+    fn the_facade_may_read_catalogues_and_write_the_rest() {
+        let facade = facade();
+        let rules = named(&facade, "ClusterRole", "ecp-facade")["rules"].clone();
+        let has = |list: &Value, text: &str| list.as_array().unwrap().iter().any(|v| v == text);
+        for info in ecp_xrds::kinds() {
+            let of = |rule: &&Value| {
+                has(&rule["apiGroups"], info.group) && has(&rule["resources"], info.plural)
+            };
+            let verbs = &rules.as_array().unwrap().iter().find(of).unwrap()["verbs"];
+            let wanted = match info.catalogue {
+                true => json!(["get", "list", "watch"]),
+                false => json!(["get", "list", "watch", "create", "patch", "delete"]),
+            };
+            assert_eq!(*verbs, wanted, "{}", info.kind);
+        }
+    }
+
+    #[test]
+    fn the_facade_pod_is_restricted_and_probed_where_no_token_is_needed() {
+        let facade = facade();
+        let pod = &named(&facade, "Deployment", "ecp-facade")["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(
+            pod["securityContext"]["seccompProfile"]["type"],
+            "RuntimeDefault"
+        );
+        let wanted = json!({
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        });
+        assert_eq!(container["securityContext"], wanted);
+        let path = |probe: &str| container[probe]["httpGet"]["path"].clone();
+        assert_eq!(path("readinessProbe"), "/readyz");
+        assert_eq!(path("livenessProbe"), "/healthz");
+    }
 }
