@@ -92,7 +92,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The engine with function-ecp, and the providers.
+    /// The engine with function-ecp, the package manager, and the providers.
     pub(crate) fn controllers(&mut self, server: &Arc<ApiServer>, cloud: Option<PathBuf>) {
         let runner = InProcess::default().with(function_ecp::NAME, function_ecp::plain());
         let engine = ecp_engine::Config::new(in_process(server, "engine"), Arc::new(runner));
@@ -105,6 +105,17 @@ impl Parts {
         let stop = self.stop.clone();
         self.spawn("the engine", async move {
             Ok(ecp_engine::run(engine, stop).await?)
+        });
+
+        let (client, stop) = (in_process(server, "packages"), self.stop.clone());
+        let registries = ecp_oci::Client::new(ecp_oci::Options::default());
+        let packages = ecp_packages::Config {
+            client,
+            packages: Arc::new(ecp_packages::Images::new(registries, true)),
+        };
+        self.spawn("the package manager", async move {
+            ecp_packages::run(packages, stop).await;
+            Ok(())
         });
 
         let (client, stop) = (in_process(server, "provider-ecp"), self.stop.clone());

@@ -15,7 +15,7 @@ const LEVELS: &[&[&str]] = &[
     &["ecp-xr", "ecp-provider", "ecp-package"],
     &["ecp-fnproto", "ecp-oci"],
     &["function-ecp", "provider-ecp", "provider-dummy"],
-    &["ecp-apiserver", "ecp-engine", "ecp-facade"],
+    &["ecp-apiserver", "ecp-engine", "ecp-facade", "ecp-packages"],
     &["ecp-cli"],
     &["ecp-test-cluster", "ecp-upstream"],
     &["ecp-harness"],

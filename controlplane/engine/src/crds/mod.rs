@@ -6,39 +6,41 @@ mod package;
 
 use serde_json::{Value, json};
 
-/// The CRDs the engine needs: definitions, Compositions and their revisions, functions and their
-/// revisions, and environment configs.
+/// The CRDs the engine and the package manager need: definitions, Compositions and their revisions,
+/// environment configs, packages and their revisions, and the Lock.
 ///
 /// They are structural, with printer columns and the rules that make fields immutable.
 pub fn crds() -> Vec<Value> {
-    vec![
+    let mut crds = vec![
         definition::composite_resource_definition(),
         composition::composition(),
         composition::composition_revision(),
         composition::environment_config(),
-        package::function(),
-        package::function_revision(),
-    ]
+    ];
+    crds.extend(package::all());
+    crds
 }
 
 /// Names and scope of one of the engine's kinds; all are cluster-scoped.
-struct Names {
-    group: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static [&'static str],
-    categories: &'static [&'static str],
+struct Names<'a> {
+    group: &'a str,
+    kind: &'a str,
+    plural: &'a str,
+    short: &'a [&'a str],
+    categories: &'a [&'a str],
 }
 
-impl Names {
+impl Names<'_> {
     fn crd(&self, versions: Vec<Value>) -> Value {
         let mut names = json!({
             "kind": self.kind,
             "listKind": format!("{}List", self.kind),
             "plural": self.plural,
             "singular": self.kind.to_lowercase(),
-            "categories": self.categories,
         });
+        if !self.categories.is_empty() {
+            names["categories"] = json!(self.categories);
+        }
         if !self.short.is_empty() {
             names["shortNames"] = json!(self.short);
         }
@@ -209,5 +211,39 @@ mod tests {
         let mut new = old.clone();
         new["spec"]["names"]["plural"] = json!("ydisks");
         assert!(!structural.validate(&new, Some(&old)).is_empty());
+    }
+
+    #[test]
+    fn a_package_is_a_qualified_image_or_an_absolute_file() {
+        let crds = package::all();
+        let schema = |kind: &str| {
+            let crd = crds.iter().find(|c| c["spec"]["names"]["kind"] == kind);
+            let crd = crd.expect("a CRD");
+            Structural::compile(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+                .expect("structural")
+        };
+        let function = schema("Function");
+        for (source, valid) in [
+            ("xpkg.crossplane.io/org/name:v1.2.3", true),
+            ("127.0.0.1:5000/org/name:v1", true),
+            ("xpkg.crossplane.io/org/name@sha256:ab", true),
+            ("xpkg.crossplane.io/org/name:v1@sha256:ab", true),
+            ("file:///home/me/package.xpkg", true),
+            ("xpkg.crossplane.io/org/name", false),
+            ("org/name:v1", false),
+            ("name:v1", false),
+            ("file://package.xpkg", false),
+            ("package.xpkg", false),
+        ] {
+            let mut object = json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "Function",
+                "metadata": {"name": "f"}, "spec": {"package": source},
+            });
+            function.default(&mut object);
+            assert_eq!(object["spec"]["runtimeConfigRef"]["name"], "default");
+            assert_eq!(object["spec"]["revisionHistoryLimit"], 1);
+            let errors = function.validate(&object, None);
+            assert_eq!(errors.is_empty(), valid, "{source}: {errors:?}");
+        }
     }
 }

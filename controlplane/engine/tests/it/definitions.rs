@@ -261,7 +261,7 @@ async fn a_function_that_cannot_compose_is_refused() {
     let function = json!({
         "apiVersion": "pkg.crossplane.io/v1", "kind": "FunctionRevision",
         "metadata": {"name": "fn-1", "labels": {"pkg.crossplane.io/package": "fn"}},
-        "spec": {"desiredState": "Active"},
+        "spec": {"desiredState": "Active", "image": "r.test/o/fn:v1", "revision": 1},
     });
     harness.create(&function).await;
     harness
