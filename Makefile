@@ -19,6 +19,10 @@ test-processes: ## Run the REST and contract tests with every part as a process,
 	ECP_TEST_BACKEND=processes $(CARGO) test --locked --workspace --quiet --test e2e rest::
 	ECP_TEST_BACKEND=processes $(CARGO) test --locked --workspace --quiet --test contract -- conformance_reject
 
+test-crossplane: ## Run tests on upstream Crossplane, whose core ECP_TEST_CROSSPLANE names
+	$(CARGO) test --locked --quiet -p ecp-e2e --test e2e -- crossplane:: differential::
+	ECP_TEST_BACKEND=crossplane $(CARGO) test --locked --quiet -p ecp-conformance --test contract
+
 secatest: ## Run the SECA conformance suite, whose binary ECP_TEST_SECATEST names
 	$(CARGO) test --locked --quiet -p ecp-conformance --test secatest
 
@@ -65,4 +69,4 @@ docs: ## Build the API docs of all crates
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-.PHONY: run demo test test-processes secatest lint generate pre-commit bench package chart docs help
+.PHONY: run demo test test-crossplane test-processes secatest lint generate pre-commit bench package chart docs help

@@ -1,13 +1,15 @@
 //! Starts the control plane for tests and talks to it: REST, the Kubernetes API, `kubectl`.
 //!
 //! It is the real `ecp up`, or, where `ECP_TEST_BACKEND` is `processes`, every part as a process of
-//! its own on a real Kubernetes API.
+//! its own on a real Kubernetes API; where that is `crossplane`, with Crossplane's core, which
+//! `ECP_TEST_CROSSPLANE` names, as engine and package manager.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
     clippy::print_stderr,
     reason = "a skip and the log of a failure must be seen"
 )]
 
+mod crossplane;
 mod parts;
 pub mod scale;
 
@@ -42,7 +44,7 @@ fn part(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("run by `cargo test`, in a package with a binary {name}-..."))
 }
 
-/// Selects the backend: `processes`, or `ecp up` without it.
+/// Selects the backend: `processes`, `crossplane`, or `ecp up` without it.
 const BACKEND: &str = "ECP_TEST_BACKEND";
 
 /// How long any condition may take to come true.
@@ -95,18 +97,41 @@ pub struct Answer {
 impl Ecp {
     /// Starts in a fresh temporary directory, with options of `ecp up`.
     pub async fn start(args: &[&str]) -> Self {
-        if std::env::var_os(BACKEND).is_some_and(|backend| backend == "processes") {
-            return Self::start_parts(args).await;
+        match std::env::var(BACKEND).as_deref() {
+            Ok("processes") => Self::of_parts(Parts::start(args).await),
+            Ok("crossplane") => {
+                let ecp = Self::start_on_crossplane(args).await;
+                ecp.unwrap_or_else(|| panic!("{BACKEND}: see above"))
+            }
+            Ok(other) => panic!("{BACKEND}: unknown backend {other:?}"),
+            Err(_) => Self::start_embedded(args).await,
         }
+    }
+
+    /// Starts `ecp up` in a fresh temporary directory, whatever the backend is.
+    pub async fn start_embedded(args: &[&str]) -> Self {
         let temp = Arc::new(tempfile::tempdir().unwrap());
         let mut ecp = Self::start_in(temp.path(), args).await;
         ecp._temp = Some(temp);
         ecp
     }
 
-    async fn start_parts(args: &[&str]) -> Self {
-        let parts = Parts::start(args).await;
-        let parts = parts.unwrap_or_else(|| panic!("{BACKEND}=processes needs go"));
+    /// Starts on Crossplane's core, with options of `ecp up`. `None` where that or Go is not at
+    /// hand, which is told.
+    pub async fn start_on_crossplane(args: &[&str]) -> Option<Self> {
+        let Some(core) = std::env::var_os(crossplane::CORE) else {
+            let core = crossplane::CORE;
+            skipped(&format!(
+                "{core} is not set: nothing was run on Crossplane's core"
+            ));
+            return None;
+        };
+        let parts = crossplane::start(core.as_ref(), args).await?;
+        Some(Self::of_parts(Some(parts)))
+    }
+
+    fn of_parts(parts: Option<Parts>) -> Self {
+        let parts = parts.unwrap_or_else(|| panic!("{BACKEND} needs go"));
         let dir = parts.cluster.dir().join("admin");
         std::fs::create_dir(&dir).unwrap();
         std::fs::copy(parts.cluster.kubeconfig(), dir.join("kubeconfig")).unwrap();

@@ -2,20 +2,27 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
-use ecp_upstream::{Cluster, Process, free_ports};
+use ecp_upstream::{Cluster, Process, Registry, free_ports};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, TypeMeta};
 use serde_json::{Value, json};
 
+use crate::crossplane::Kubelet;
 use crate::{DEADLINE, part};
 
 /// Whom the parts run as.
 const RIGHTS: &str = include_str!("rights.yaml");
-const NAMESPACE: &str = "crossplane-system";
+pub(crate) const NAMESPACE: &str = "crossplane-system";
 const FUNCTION: &str = "eu-sovereign-cloud-function-ecp";
+/// What is shipped for the REST API on a cluster.
+const FACADE: &str = include_str!("../../../package/install/facade.yaml");
+const FACADE_NAMESPACE: &str = "ecp-system";
+/// Kinds of it that say whom it runs as; nobody here runs pods.
+const FACADE_RIGHTS: [&str; 3] = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"];
 /// What `ecp facade` prints before the URL when it is ready.
 const READY: &str = "the SECA REST API is ready at ";
 /// Token of the administrator of the REST API.
@@ -25,7 +32,11 @@ const ADMIN: &str = "rest-admin";
 #[derive(Debug)]
 pub(crate) struct Parts {
     processes: Vec<Process>,
-    pub(crate) cluster: Cluster,
+    /// Runs what Crossplane's core makes Deployments of.
+    pub(crate) kubelet: Option<Kubelet>,
+    /// Where it pulls packages from.
+    pub(crate) registry: Option<Registry>,
+    pub(crate) cluster: Arc<Cluster>,
     /// Base URL of the REST API.
     pub(crate) rest: String,
     /// The administrator's token of the REST API.
@@ -33,6 +44,18 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// None yet.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        Self {
+            processes: Vec::new(),
+            kubelet: None,
+            registry: None,
+            cluster: Arc::new(cluster),
+            rest: String::new(),
+            token: ADMIN,
+        }
+    }
+
     /// Starts them with the options of `ecp up`; returns when the REST API is ready. `None` on a
     /// machine without Go, which is told.
     pub(crate) async fn start(args: &[&str]) -> Option<Self> {
@@ -55,12 +78,7 @@ impl Parts {
 
         let certificates = certificates(cluster.dir());
         let [port] = free_ports().unwrap();
-        let mut parts = Self {
-            processes: Vec::new(),
-            cluster,
-            rest: String::new(),
-            token: ADMIN,
-        };
+        let mut parts = Self::new(cluster);
         let function = ["--metrics-address", "127.0.0.1:0", "--tls-certs-dir"];
         let server = certificates.join("server");
         let address = format!("127.0.0.1:{port}");
@@ -98,18 +116,11 @@ impl Parts {
         until(&client, &xrds, "Established").await;
 
         parts.start_facade(&options).await;
-        let rest = parts.rest.clone();
-        let url = |region: &str, provider: &str| match provider {
-            "seca.region" | "seca.authorization" => format!("{rest}/providers/{provider}"),
-            _ if region == options.regions[0] => format!("{rest}/providers/{provider}"),
-            _ => format!("{rest}/regions/{region}/providers/{provider}"),
-        };
-        let regions: Vec<String> = options.regions.iter().map(|r| (*r).to_owned()).collect();
-        apply(&client, ecp_package::catalogue(&regions, url)).await;
         Some(parts)
     }
 
-    async fn start_facade(&mut self, options: &Options<'_>) {
+    /// Serves the REST API, and puts into it what every control plane starts with.
+    pub(crate) async fn start_facade(&mut self, options: &Options<'_>) {
         let token = self.cluster.dir().join("rest-token");
         std::fs::write(&token, ADMIN).unwrap();
         let mut args = vec!["facade", "--listen", "127.0.0.1:0"];
@@ -118,7 +129,17 @@ impl Parts {
         }
         args.extend(options.regions.iter().flat_map(|r| ["--region", r]));
         args.extend(&options.rest);
-        let config = self.kubeconfig("facade").await;
+        let client = self.cluster.client().await.unwrap();
+        let namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": { "name": FACADE_NAMESPACE },
+        });
+        let mut rights = documents(FACADE);
+        rights.retain(|o| FACADE_RIGHTS.iter().any(|kind| o["kind"] == *kind));
+        apply(&client, [vec![namespace], rights].concat()).await;
+        let config = self.cluster.kubeconfig_of(FACADE_NAMESPACE, "ecp-facade");
+        let config = config.await.unwrap();
         let mut command = Command::new(part("ecp"));
         command.args(args).env("KUBECONFIG", config);
         let process = Process::start("facade", &mut command).unwrap();
@@ -126,23 +147,34 @@ impl Parts {
         let log = self.until_log("facade", READY).await;
         let (_, url) = log.split_once(READY).unwrap();
         self.rest = url.lines().next().unwrap().to_owned();
+        let rest = self.rest.clone();
+        let url = |region: &str, provider: &str| match provider {
+            "seca.region" | "seca.authorization" => format!("{rest}/providers/{provider}"),
+            _ if region == options.regions[0] => format!("{rest}/providers/{provider}"),
+            _ => format!("{rest}/regions/{region}/providers/{provider}"),
+        };
+        let regions: Vec<String> = options.regions.iter().map(|r| (*r).to_owned()).collect();
+        apply(&client, ecp_package::catalogue(&regions, url)).await;
     }
 
-    async fn kubeconfig(&self, account: &str) -> PathBuf {
+    pub(crate) async fn kubeconfig(&self, account: &str) -> PathBuf {
         self.cluster
             .kubeconfig_of(NAMESPACE, account)
             .await
             .unwrap()
     }
 
-    fn run(&mut self, name: &str, kubeconfig: Option<&Path>, args: &[&str]) {
+    pub(crate) fn run(&mut self, name: &str, kubeconfig: Option<&Path>, args: &[&str]) {
         let mut command = Command::new(part(name));
         command.args(args);
         if let Some(config) = kubeconfig {
             command.env("KUBECONFIG", config);
         }
-        self.processes
-            .push(Process::start(name, &mut command).unwrap());
+        self.start_process(name, &mut command);
+    }
+
+    pub(crate) fn start_process(&mut self, name: &str, command: &mut Command) {
+        self.processes.push(Process::start(name, command).unwrap());
     }
 
     /// Waits until a part has printed something; returns all that it has printed.
@@ -169,19 +201,19 @@ impl Parts {
 }
 
 /// How often a condition is looked at.
-const POLL: std::time::Duration = std::time::Duration::from_millis(50);
+pub(crate) const POLL: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// What of the options of `ecp up` changes what is installed or how the REST API runs.
 #[derive(Debug)]
-struct Options<'a> {
-    configuration: &'static str,
+pub(crate) struct Options<'a> {
+    pub(crate) configuration: &'static str,
     regions: Vec<&'a str>,
     insecure: bool,
     rest: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
-    fn of(args: &[&'a str]) -> Self {
+    pub(crate) fn of(args: &[&'a str]) -> Self {
         let mut options = Self {
             configuration: "configuration-ecp",
             regions: Vec::new(),
@@ -211,12 +243,12 @@ impl<'a> Options<'a> {
     }
 }
 
-fn documents(yaml: &str) -> Vec<Value> {
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(yaml).unwrap()
 }
 
 /// All objects in the files of a directory.
-fn objects(dir: &Path) -> Vec<Value> {
+pub(crate) fn objects(dir: &Path) -> Vec<Value> {
     let files = std::fs::read_dir(dir).unwrap();
     let text = |file: std::io::Result<std::fs::DirEntry>| {
         std::fs::read_to_string(file.unwrap().path()).unwrap()
@@ -225,7 +257,7 @@ fn objects(dir: &Path) -> Vec<Value> {
 }
 
 /// The API of an object's kind, and the object itself.
-async fn api(client: &Client, object: &Value) -> (Api<DynamicObject>, DynamicObject) {
+pub(crate) async fn api(client: &Client, object: &Value) -> (Api<DynamicObject>, DynamicObject) {
     let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let types: TypeMeta = object.types.clone().unwrap();
     let gvk = GroupVersionKind::try_from(types).unwrap();
@@ -238,7 +270,7 @@ async fn api(client: &Client, object: &Value) -> (Api<DynamicObject>, DynamicObj
 }
 
 /// Applies objects; returns them.
-async fn apply(client: &Client, objects: Vec<Value>) -> Vec<Value> {
+pub(crate) async fn apply(client: &Client, objects: Vec<Value>) -> Vec<Value> {
     for value in &objects {
         let (api, object) = api(client, value).await;
         let name = object.metadata.name.clone().unwrap();
@@ -250,7 +282,7 @@ async fn apply(client: &Client, objects: Vec<Value>) -> Vec<Value> {
 }
 
 /// Waits until all objects have a condition.
-async fn until(client: &Client, objects: &[Value], condition: &str) {
+pub(crate) async fn until(client: &Client, objects: &[Value], condition: &str) {
     let started = Instant::now();
     for object in objects {
         let (api, object) = api(client, object).await;
@@ -263,7 +295,14 @@ async fn until(client: &Client, objects: &[Value], condition: &str) {
                 break;
             }
             let late = started.elapsed() > DEADLINE;
-            assert!(!late, "{name} is not {condition}: {:#}", found.data);
+            if late && std::env::var_os("DBG").is_some() {
+                tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+            }
+            assert!(
+                !late,
+                "{name} is not {condition}: {:#}",
+                found.data["status"]
+            );
             tokio::time::sleep(POLL).await;
         }
     }

@@ -286,7 +286,11 @@ impl Cluster {
     }
 }
 
-async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
+/// A client of whom a kubeconfig names.
+///
+/// # Errors
+/// The kubeconfig cannot be used.
+pub async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
     let file = Kubeconfig::read_from(kubeconfig)
         .with_context(|| format!("reading {}", kubeconfig.display()))?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;

@@ -14,6 +14,6 @@ mod process;
 mod registry;
 
 pub use build::servers;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, client};
 pub use process::{Process, free_ports};
 pub use registry::Registry;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use ecp_harness::{Answer, DEADLINE, Ecp, Output, volume, volume_spec, workspace};
 
 /// Examples of which the tests below apply and delete everything.
-const FOLDERS: [&str; 5] = [
+pub(crate) const FOLDERS: [&str; 5] = [
     "first-volume",
     "private-network",
     "public-web-server",
@@ -38,7 +38,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 /// The objects of an example, in the order `kubectl apply -f` has.
-fn objects(name: &str) -> Vec<Value> {
+pub(crate) fn objects(name: &str) -> Vec<Value> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder(name))
         .unwrap()
         .map(|f| f.unwrap().path())
@@ -54,19 +54,19 @@ fn objects(name: &str) -> Vec<Value> {
         .collect()
 }
 
-fn is_namespace(object: &Value) -> bool {
+pub(crate) fn is_namespace(object: &Value) -> bool {
     object["kind"] == "Namespace"
 }
 
 /// `kubectl` with some objects on its standard input.
-fn kubectl(ecp: &Ecp, args: &[&str], items: &[Value]) -> Option<Output> {
+pub(crate) fn kubectl(ecp: &Ecp, args: &[&str], items: &[Value]) -> Option<Output> {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     let args = [args, &["-f", "-"]].concat();
     ecp.kubectl_with(&args, Some(&list.to_string()))
 }
 
 /// Waits until nothing is left of some objects, below and beside them.
-async fn until_nothing_is_left(ecp: &Ecp, items: &[Value]) {
+pub(crate) async fn until_nothing_is_left(ecp: &Ecp, items: &[Value]) {
     let started = Instant::now();
     loop {
         let mut left = ecp.managed().await;

@@ -5,6 +5,8 @@ mod bad_input;
 mod claims;
 mod cloud;
 mod crash;
+mod crossplane;
+mod differential;
 mod examples;
 mod facade;
 mod kubectl;
