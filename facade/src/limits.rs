@@ -58,8 +58,9 @@ pub const SETTLE_MAX: Duration = Duration::from_secs(60);
 pub const CONTROL_PLANE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often a write is tried again when it raced with another one.
 pub const WRITE_ATTEMPTS_MAX: usize = 8;
-/// Longest wait for the control plane to see the change before the one that comes now.
-pub const SEEN_WAIT_MAX: Duration = Duration::from_millis(500);
+/// Longest wait for the control plane to see the change before the one that comes now, which would
+/// count as one with it. Crossplane on a busy machine takes a second at times.
+pub const SEEN_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Longest wait for a workspace's namespace when its first resource arrives early.
 pub const NAMESPACE_WAIT_MAX: Duration = Duration::from_secs(5);
 
