@@ -49,13 +49,30 @@ HELM ?= helm
 STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ecp" \
 	CFLAGS="-ffile-prefix-map=$(CARGO_HOME)=/cargo -ffile-prefix-map=$(CURDIR)=/ecp"
 
-package: ## Build the shipped binaries, static, and the directory of each package in dist/
+package: ## Build the shipped binaries, static, and the packages, in dist/
 	$(STATIC) $(CARGO) build --locked --profile dist --target $(TARGET) -p function-ecp -p provider-ecp -p provider-dummy -p ecp-cli
 	mkdir -p dist/bin/$(TARGET)
 	dir=$$($(CARGO) metadata --format-version 1 --no-deps --offline | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/$(TARGET)/dist; \
 	for b in ecp function-ecp provider-ecp provider-dummy; do cp $$dir/$$b dist/bin/$(TARGET)/ || exit 1; done
 	dist/bin/$(TARGET)/ecp manifests --out dist
-	@ls -l dist/bin/$(TARGET)
+	@$(MAKE) --no-print-directory xpkgs
+	@ls -l dist/bin/$(TARGET) dist/xpkg
+
+# Packages of the binaries that are in dist/, for the version that the manifests say.
+PLATFORM = linux/$(if $(filter aarch64-%,$(TARGET)),arm64,amd64)
+REVISION = $(shell git rev-parse HEAD)
+xpkgs:
+	mkdir -p dist/xpkg
+	ecp=dist/bin/$(TARGET)/ecp; note=org.opencontainers.image.revision=$(REVISION); \
+	for p in function-ecp provider-ecp provider-dummy; do \
+	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$$p.xpkg --annotation $$note --runtime-binary dist/bin/$(TARGET)/$$p || exit 1; done; \
+	for p in configuration-ecp configuration-ecp-claims; do \
+	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$$p.xpkg --annotation $$note || exit 1; done
+
+package-check: ## Build the packages of dist/ again: they must be the same to the byte
+	cd dist/xpkg && sha256sum *.xpkg > ../xpkg.sha256
+	@$(MAKE) --no-print-directory xpkgs
+	cd dist/xpkg && sha256sum --check --quiet ../xpkg.sha256 && echo "the same to the byte"
 
 chart: ## Refresh the plain manifests of the facade from its Helm chart (needs helm)
 	$(HELM) lint --strict --kube-version 1.35.0 package/install/facade
@@ -69,4 +86,4 @@ docs: ## Build the API docs of all crates
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-.PHONY: run demo test test-crossplane test-processes secatest lint generate pre-commit bench package chart docs help
+.PHONY: run demo test test-crossplane test-processes secatest lint generate pre-commit bench package package-check xpkgs chart docs help
