@@ -225,6 +225,11 @@ impl Ecp {
         }
     }
 
+    /// Whether it is `ecp up`, all in one process.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.running, Running::One(..))
+    }
+
     /// The process of `ecp up`.
     fn child(&mut self) -> &mut Child {
         match &mut self.running {

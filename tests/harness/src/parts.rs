@@ -295,9 +295,6 @@ pub(crate) async fn until(client: &Client, objects: &[Value], condition: &str) {
                 break;
             }
             let late = started.elapsed() > DEADLINE;
-            if late && std::env::var_os("DBG").is_some() {
-                tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-            }
             assert!(
                 !late,
                 "{name} is not {condition}: {:#}",

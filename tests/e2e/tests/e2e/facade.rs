@@ -87,7 +87,7 @@ impl Facade {
 
 #[tokio::test]
 async fn global_and_regional_apis_are_processes_over_one_control_plane() {
-    let ecp = Ecp::start(&["--ephemeral"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral"]).await;
     let users = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(users.path(), "alices-token,alice\n").unwrap();
     let users = ["--users", users.path().to_str().unwrap()];
@@ -150,7 +150,7 @@ async fn global_and_regional_apis_are_processes_over_one_control_plane() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_facade_that_is_told_to_stop_stops_and_its_control_plane_goes_on() {
-    let ecp = Ecp::start(&["--ephemeral"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral"]).await;
     let mut facade = Facade::start(&ecp, &["--region", "region-1"]);
     let pid = facade.child.id().to_string();
     let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();

@@ -45,7 +45,7 @@ async fn a_second_start_finds_the_data_and_ctrl_c_stops_cleanly() {
 
 #[tokio::test]
 async fn insecure_dev_asks_for_no_token_and_says_so() {
-    let ecp = Ecp::start(&["--ephemeral", "--insecure-dev"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral", "--insecure-dev"]).await;
     let answer = Ecp::send(ecp.request("GET", "seca.region/v1/regions")).await;
     assert_eq!(answer.status, 200);
     assert!(
@@ -62,7 +62,7 @@ async fn insecure_dev_asks_for_no_token_and_says_so() {
 
 #[tokio::test]
 async fn the_demo_applies_the_first_example() {
-    let ecp = Ecp::start(&["--ephemeral", "--demo"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral", "--demo"]).await;
     let list = ecp
         .get("seca.workspace/v1/tenants/acme/workspaces")
         .await
@@ -85,7 +85,7 @@ fn refused(dir: &std::path::Path, args: &[&str]) -> String {
 
 #[tokio::test]
 async fn a_quiet_start_logs_nothing() {
-    let ecp = Ecp::start(&["--demo"]).await;
+    let ecp = Ecp::start_embedded(&["--demo"]).await;
     let log = ecp.log();
     let logged: Vec<&str> = log.lines().filter(|line| line.contains("level")).collect();
     assert!(logged.is_empty(), "{logged:#?}");
@@ -203,7 +203,7 @@ async fn a_full_disk_ends_the_process_and_loses_nothing() {
 
 #[tokio::test]
 async fn every_part_is_measured_and_says_that_it_is_healthy() {
-    let ecp = Ecp::start(&["--ephemeral"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral"]).await;
     let metrics = ecp.kubectl(&["get", "--raw", "/metrics"]);
     if let Some(metrics) = metrics.map(ecp_harness::Output::done) {
         for name in [

@@ -11,7 +11,7 @@ const WRITES_MAX: f64 = 17.0;
 
 #[tokio::test]
 async fn many_resources_of_many_clients_become_active_and_then_it_is_idle() {
-    let ecp = Ecp::start(&["--ephemeral"]).await;
+    let ecp = Ecp::start_embedded(&["--ephemeral"]).await;
     let size = Size {
         volumes: 100,
         instances: 20,
