@@ -13,4 +13,5 @@ mod kubectl;
 mod process;
 mod rest;
 mod scale;
+mod strict;
 mod terraform;
