@@ -56,21 +56,22 @@ package: ## Build the shipped binaries, static, and the packages, in dist/
 	for b in ecp function-ecp provider-ecp provider-dummy; do cp $$dir/$$b dist/bin/$(TARGET)/ || exit 1; done
 	dist/bin/$(TARGET)/ecp manifests --out dist
 	@$(MAKE) --no-print-directory xpkgs
-	@ls -l dist/bin/$(TARGET) dist/xpkg
+	@ls -l dist/bin/$(TARGET) dist/xpkg/*
+	@echo "package: made for $(PLATFORM); TARGET=... makes those of another architecture, whose Rust target and linker must be there"
 
 # Packages of the binaries that are in dist/, for the version that the manifests say.
 PLATFORM = linux/$(if $(filter aarch64-%,$(TARGET)),arm64,amd64)
-REVISION = $(shell git rev-parse HEAD)
+REVISION = $(shell git describe --always --abbrev=40 --dirty --exclude "*")
 xpkgs:
-	mkdir -p dist/xpkg
+	mkdir -p dist/xpkg/$(subst /,-,$(PLATFORM))
 	ecp=dist/bin/$(TARGET)/ecp; note=org.opencontainers.image.revision=$(REVISION); \
 	for p in function-ecp provider-ecp provider-dummy; do \
-	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$$p.xpkg --annotation $$note --runtime-binary dist/bin/$(TARGET)/$$p || exit 1; done; \
+	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$(subst /,-,$(PLATFORM))/$$p.xpkg --annotation $$note --runtime-binary dist/bin/$(TARGET)/$$p || exit 1; done; \
 	for p in configuration-ecp configuration-ecp-claims; do \
-	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$$p.xpkg --annotation $$note || exit 1; done
+	$$ecp xpkg build -f dist/$$p -e dist/examples/$$p --platform $(PLATFORM) -o dist/xpkg/$(subst /,-,$(PLATFORM))/$$p.xpkg --annotation $$note || exit 1; done
 
-package-check: ## Build the packages of dist/ again: they must be the same to the byte
-	cd dist/xpkg && sha256sum *.xpkg > ../xpkg.sha256
+package-check: ## Pack the binaries of dist/ again: the packages must be the same to the byte
+	cd dist/xpkg && sha256sum */*.xpkg > ../xpkg.sha256
 	@$(MAKE) --no-print-directory xpkgs
 	cd dist/xpkg && sha256sum --check --quiet ../xpkg.sha256 && echo "the same to the byte"
 

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// What the package is for; that of an image is its own.
     #[arg(long, value_name = "OS/ARCH", default_value_t = Platform::package_manager())]
     platform: Platform,
-    /// Annotation of the image; may be repeated. Source, version and licence are known.
+    /// Annotation of the image; may be repeated. Title, source and licence are known.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     annotation: Vec<(String, String)>,
 }
