@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::Shared;
 use crate::api::{Api, ApiError, Mode};
 use crate::events::Recorder;
 use crate::kinds::Kind;
@@ -172,7 +173,26 @@ pub(crate) struct Subject<'a> {
     pub(crate) conditions: Conditions,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// The object of a name, as it is now; `None` when it is gone. `what` is its kind in words.
+    pub(crate) async fn load(
+        reconciler: &impl Reconciler,
+        shared: &'a Shared,
+        what: &str,
+        name: &str,
+    ) -> Result<Option<Self>, Failure> {
+        let found = shared.api.find(&reconciler.kind(), None, name).await;
+        let found = found.map_err(|e| Failure::from_api(&format!("cannot get {what}"), &e))?;
+        Ok(found.map(|object| Self {
+            api: &shared.api,
+            recorder: &shared.recorder,
+            component: reconciler.name(),
+            kind: reconciler.kind(),
+            conditions: Conditions::of(&object, &crate::now()),
+            object,
+        }))
+    }
+
     /// Tells an event about it.
     pub(crate) async fn tell(&self, event: Event) {
         self.recorder

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use ecp_meta::{condition, object};
 use ecp_package::xpkg::PackageKind;
 use ecp_xr::event::Event;
-use ecp_xr::status::Conditions;
 use serde_json::{Value, json};
 
 use crate::Shared;
@@ -48,19 +47,8 @@ impl Reconciler for Manager {
     }
 
     async fn reconcile(&self, name: &str) -> Result<Next, Failure> {
-        let api = &self.shared.api;
-        let found = api.find(&self.kind(), None, name).await;
-        let found = found.map_err(|e| Failure::from_api("cannot get package", &e))?;
-        let Some(package) = found else {
+        let Some(mut subject) = Subject::load(self, &self.shared, "package", name).await? else {
             return Ok(Next::Wait);
-        };
-        let mut subject = Subject {
-            api,
-            recorder: &self.shared.recorder,
-            component: self.name(),
-            kind: self.kind(),
-            conditions: Conditions::of(&package, &crate::now()),
-            object: package,
         };
         // Garbage collection deletes the revisions of what is deleted.
         if !subject.go_on().await? || object::is_deleting(&subject.object) {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use ecp_meta::{condition, object};
 use ecp_package::xpkg::{Constraint, PackageKind, version};
 use ecp_xr::event::Event;
-use ecp_xr::status::Conditions;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Mode};
@@ -48,18 +47,9 @@ impl Reconciler for Revisions {
 
     async fn reconcile(&self, name: &str) -> Result<Next, Failure> {
         let api = &self.shared.api;
-        let found = api.find(&self.kind(), None, name).await;
-        let found = found.map_err(|e| Failure::from_api("cannot get package revision", &e))?;
-        let Some(revision) = found else {
+        let loaded = Subject::load(self, &self.shared, "package revision", name).await?;
+        let Some(mut subject) = loaded else {
             return Ok(Next::Wait);
-        };
-        let mut subject = Subject {
-            api,
-            recorder: &self.shared.recorder,
-            component: self.name(),
-            kind: self.kind(),
-            conditions: Conditions::of(&revision, &crate::now()),
-            object: revision,
         };
         if object::annotation(&subject.object, "crossplane.io/paused") != Some("true")
             && object::is_deleting(&subject.object)
